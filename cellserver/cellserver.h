@@ -1,0 +1,61 @@
+/* The cell server's pure core (common/core.h): entities of the leaves it owns, ghosts of those around, views,
+ * hand-offs, frames.
+ *
+ * A tick: moves that have arrived are applied, the AOI reports view changes, entities that are past a border are
+ * offered to their new owner, frames and view changes go out, then heartbeats. Sure messages that somebody waits for
+ * (hand-offs, enters, queries) are handled and answered when they arrive, not at the next tick.
+ * Memory: opaque, owned by the caller through open/close. In the steady state a tick allocates nothing. */
+#ifndef TERRANE_CELLSERVER_CELLSERVER_H
+#define TERRANE_CELLSERVER_CELLSERVER_H
+
+#include "common/core.h"
+#include "common/geometry.h"
+#include "proto/messages.h"
+
+struct cellserver; /* opaque */
+
+struct cellserver_options {
+    struct node_info info;   /* role cellserver; feed_count region feeds, ghost feed is number feed_count */
+    uint32_t capacity;       /* relative weight; 0: 100 */
+    const char *coordinator_url;
+    uint32_t entities;       /* expected; tables are reserved for so many. 0: 16384 */
+    uint32_t beat_ticks;     /* a silent stream sends a beat after so many ticks; 0: 10 */
+    uint32_t tick_hz;        /* until WELCOME tells the world's */
+};
+
+struct cellserver *cellserver_open(const struct cellserver_options *options);
+void cellserver_close(struct cellserver *cs);
+void cellserver_step(struct cellserver *cs, const struct event *in, uint64_t now_us, struct outbox *out);
+uint64_t cellserver_deadline_us(const struct cellserver *cs); /* UINT64_MAX: none */
+
+/* The tick interval the shell must keep: the world's after WELCOME. */
+uint64_t cellserver_tick_us(const struct cellserver *cs);
+bool cellserver_ready(const struct cellserver *cs); /* has the world and at least one leaf */
+
+struct cellserver_stats {
+    uint64_t tick, ticks_late;
+    uint32_t leaves, owned, ghosts, leaving, sessions;
+    uint64_t moves, enters, leaves_done, handoffs_out, handoffs_in, handoffs_refused, handoffs_local;
+    uint64_t frames, frame_bytes, frame_moves, ghost_frames, ghost_bytes;
+    uint64_t view_changes, views_whole, views_dropped;
+    uint64_t forwarded, not_owner, stale, malformed, dropped, moves_lost;
+    uint64_t gaps, gaps_repaired, gaps_open;
+    uint64_t memory_bytes;
+};
+void cellserver_stats(const struct cellserver *cs, struct cellserver_stats *out);
+
+/* For checkers: every entity this core answers for. `leaving`: offered and not yet accepted. */
+struct cellserver_entity {
+    struct entity_record record;
+    struct node_id gateway;
+    struct quadkey leaf;
+    bool leaving;
+};
+void cellserver_census(const struct cellserver *cs, void (*each)(void *context, const struct cellserver_entity *entity),
+                       void *context);
+/* Whether it believes itself the owner of the leaf, and under which epoch. */
+bool cellserver_owns(const struct cellserver *cs, struct quadkey leaf, uint32_t *epoch);
+/* No hand-off under way, no stream waits for a snapshot, nothing queued for anybody. */
+bool cellserver_calm(const struct cellserver *cs);
+
+#endif

@@ -1,0 +1,45 @@
+/* The coordinator's pure core (common/core.h): who is there, which leaves the world has, who owns each.
+ *
+ * Store before tell: a change of the map goes to the store first (OUTPUT_STORE, fenced by term and epoch) and to the
+ * members only after EVENT_STORED. Restarting, it loads the map, takes term + 1, and goes on with the same owners.
+ * Memory: opaque, owned by the caller through open/close. */
+#ifndef TERRANE_COORDINATOR_COORDINATOR_H
+#define TERRANE_COORDINATOR_COORDINATOR_H
+
+#include "common/core.h"
+#include "common/geometry.h"
+#include "proto/messages.h"
+
+struct coordinator; /* opaque */
+
+struct coordinator_options {
+    struct node_info info;        /* role coordinator; node id drawn by the shell */
+    struct world world;
+    uint32_t split_depth;         /* all leaves of that depth, if leaf_count is 0 */
+    const struct quadkey *leaves; /* else these: they must tile the world exactly */
+    uint32_t leaf_count;
+    uint32_t expect_servers;      /* first assignment waits for so many cell servers; 0: 1 */
+    uint64_t silence_us;          /* a member not heard for that long is reported as silent; 0: 2,000,000 */
+    bool storeless;               /* no Redis: the map lives in memory only (simulations, trials) */
+};
+
+/* Errors: CONFIG (world_check, leaves that do not tile the world). */
+enum terrane_error coordinator_open(const struct coordinator_options *options,
+                                    struct coordinator **out) TERRANE_MUST_CHECK;
+void coordinator_close(struct coordinator *c);
+void coordinator_step(struct coordinator *c, const struct event *in, uint64_t now_us, struct outbox *out);
+uint64_t coordinator_deadline_us(const struct coordinator *c); /* UINT64_MAX: none */
+
+/* For checkers and status. */
+struct coordinator_stats {
+    uint64_t term, rev;
+    uint32_t servers, gateways, silent, leaves, unowned;
+    uint64_t owned_entities, ticks, ticks_late, refused, stored, store_failures;
+    bool ready; /* the map is loaded or new, and stored */
+};
+void coordinator_stats(const struct coordinator *c, struct coordinator_stats *out);
+/* Calls `each` for every leaf in quadkey order, as stored. */
+void coordinator_leaves(const struct coordinator *c, void (*each)(void *context, const struct leaf_owner *leaf),
+                        void *context);
+
+#endif

@@ -1,0 +1,58 @@
+/* The gateway session as a pure core (common/core.h); libterrane's shell and the simulator tie it to a network.
+ *
+ * Every function of terrane.h but open/close/fd/dispatch has its twin here with the same meaning. Callbacks are
+ * queued while a step runs and called at its end (or at the end of the API call's next step), one by one, so that they
+ * may call any API function of this core. */
+#ifndef TERRANE_GATEWAY_CORE_H
+#define TERRANE_GATEWAY_CORE_H
+
+#include "common/core.h"
+#include "gateway/terrane.h"
+#include "proto/messages.h"
+
+struct gateway; /* opaque */
+
+struct gateway_options {
+    struct node_info info;     /* role gateway; its urls as others dial them */
+    const char *coordinator_url;
+    uint64_t wall_us;          /* wall clock at open: first versions of entities start there (rises across sessions) */
+    uint64_t request_timeout_us;
+    bool no_updates;
+    struct terrane_callbacks callbacks;
+    void *context;
+};
+
+struct gateway *gateway_open(const struct gateway_options *options);
+void gateway_close(struct gateway *g);
+void gateway_step(struct gateway *g, const struct event *in, uint64_t now_us, struct outbox *out);
+/* When a TIMEOUT is wanted; a shell may give it late. Flushing of queued commands is part of it (about 2 ms). */
+uint64_t gateway_deadline_us(const struct gateway *g);
+/* Puts packets for everything queued into out, now. */
+void gateway_flush(struct gateway *g, uint64_t now_us, struct outbox *out);
+/* Begins the end: LEAVE for every own entity, then BYE. gateway_closed says when all is answered. */
+void gateway_shutdown(struct gateway *g);
+bool gateway_closed(const struct gateway *g);
+
+bool gateway_is_ready(const struct gateway *g);
+const struct world *gateway_world(const struct gateway *g);
+enum terrane_error gateway_enter(struct gateway *g, const struct terrane_entity *entity, uint64_t *request);
+enum terrane_error gateway_move(struct gateway *g, uint64_t id, double x, double y, double z, double yaw);
+enum terrane_error gateway_set_state(struct gateway *g, uint64_t id, const void *state, size_t size,
+                                     uint64_t *request);
+enum terrane_error gateway_set_radius(struct gateway *g, uint64_t id, double radius, uint64_t *request);
+enum terrane_error gateway_leave(struct gateway *g, uint64_t id, uint64_t *request);
+enum terrane_error gateway_emit(struct gateway *g, uint32_t code, double x, double y, double z, uint16_t layer,
+                                double radius, const void *payload, size_t size, uint64_t *request);
+enum terrane_error gateway_query_circle(struct gateway *g, double x, double y, double radius, int layer,
+                                        uint64_t *request);
+enum terrane_error gateway_query_rectangle(struct gateway *g, double min_x, double min_y, double max_x, double max_y,
+                                           int layer, uint64_t *request);
+enum terrane_error gateway_find(struct gateway *g, uint64_t id, uint64_t *request);
+size_t gateway_view(const struct gateway *g, uint64_t observer, uint64_t *ids, size_t room);
+bool gateway_get(const struct gateway *g, uint64_t id, struct terrane_entity *out);
+void gateway_stats(const struct gateway *g, struct terrane_stats *out);
+
+/* For checkers: all requests answered, nothing queued, every watched leaf level, no pair that waits for data. */
+bool gateway_calm(const struct gateway *g);
+
+#endif
