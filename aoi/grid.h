@@ -1,0 +1,367 @@
+/* The inside of the grid, shared by the grid_*.c files and by nobody else (tests may force the plain kernels).
+ *
+ * What an entity costs: a body (16 bytes), its id (8), a slot in the id map (about 5) and a handle in its cell's
+ * block (4, plus some slack). z and layer columns exist only once a world uses them.
+ *
+ * Where an entity is, is written once, in its body; cells hold handles only. Cells lie in pages of 32 x 32, pages in
+ * a hash by (layer, page x, page y), so that bounds may be vast and each layer is a plane of its own. */
+#ifndef TERRANE_AOI_GRID_H
+#define TERRANE_AOI_GRID_H
+
+#include "aoi/aoi.h"
+#include "common/check.h"
+
+#define PAGE_BITS  5
+#define PAGE_SIDE  (1u << PAGE_BITS)
+#define PAGE_MASK  (PAGE_SIDE - 1)
+#define PAGE_CELLS (PAGE_SIDE * PAGE_SIDE)
+#define PAGE_NONE  UINT32_MAX
+
+#define BODY_DEAD UINT32_MAX /* as a radius: the handle is free, and x links to the next free one */
+#define STEP_JUMP INT16_MIN  /* as a step_x: too far for 16 bits; the target is in struct aoi.jumps */
+
+#define POOL_CLASSES 96
+#define POOL_PADDING 8 /* words after the last block, so that a vector load may run over */
+
+/* Reaches (in cells) below this are counted one by one, so that the largest in use is always known exactly. */
+#define REACH_COUNTED 64
+
+struct body {
+    int32_t x, y;
+    int16_t step_x, step_y; /* staged move; 0, 0: none */
+    uint32_t radius;
+};
+
+struct jump {
+    uint32_t handle;
+    int32_t x, y;
+};
+
+/* A cell's handles are words [offset, offset + count) of the pool. While a tick runs, the last `tail` of them are
+ * those that are about to leave the cell or have just come. */
+struct cell {
+    uint32_t offset, count, tail;
+    uint8_t block_class; /* 0: no block */
+    bool copied;         /* behind the handles lie the members' packed positions and their generation */
+};
+
+struct page {
+    uint32_t x, y;
+    uint32_t population; /* a page without any is given back */
+    uint16_t layer;
+    struct cell cells[PAGE_CELLS];
+};
+
+struct page_slot {
+    uint32_t x, y;
+    uint32_t index; /* PAGE_NONE: empty slot */
+    uint16_t layer;
+};
+
+/* Blocks of handles, in size classes. */
+struct pool {
+    uint32_t *words;
+    size_t used, size;
+    uint32_t free[POOL_CLASSES]; /* offset of the first free block; 0: none */
+};
+
+/* A set of directed pairs (observer, subject): seen although beyond the radius, thanks to the hysteresis. */
+struct band {
+    uint64_t *slots;
+    size_t count, size; /* size is a power of two, or 0 */
+};
+
+struct idmap {
+    uint32_t *slots; /* 0: empty; else handle + 1 in the low bits, a tag of the id's hash above */
+    size_t size;
+    unsigned handle_bits;
+};
+
+/* Growing lists of handles, one a kind of change: UNSEES + sides or SEES + sides (SIDE_OUT, SIDE_IN). */
+enum { SIDE_OUT = 1, SIDE_IN = 2, UNSEES = 0, SEES = 4, CHANGE_KINDS = 8 };
+struct changes {
+    uint32_t *lists[CHANGE_KINDS];
+    uint32_t count[CHANGE_KINDS];
+    size_t room, bound; /* no list is longer than bound <= room */
+};
+
+/* Spans on their way to the sink. */
+#define SPANS_BATCH 256
+struct emitter {
+    aoi_sink *sink;
+    void *context;
+    size_t count;
+    struct aoi_span spans[SPANS_BATCH];
+};
+
+/* A few rows of cells, side by side: see grid_join.c. */
+struct join_row {
+    uint32_t *handles, *before, *after, *reach; /* packed positions; squared radius each */
+    size_t room;
+    uint32_t count;
+    bool mixed; /* more than one radius among those that see anything */
+    uint32_t limit;
+    uint32_t *start;
+    size_t start_room;
+};
+
+struct aoi {
+    struct aoi_options options;
+    uint32_t radius_max;
+    uint32_t hysteresis;
+    bool plain; /* no vector kernels, even where the machine has them */
+
+    int64_t base_x, base_y;     /* position of the corner of cell (0, 0); a multiple of the cell size */
+    uint32_t cells_x, cells_y;  /* cells in the bounds */
+    uint64_t reciprocal;        /* 2^64 / cell_size, rounded up; 0: use the shift */
+    unsigned cell_shift;
+    int32_t step_max;           /* longest move that is staged in 16 bits */
+
+    struct body *bodies;
+    struct entity_id *ids;
+    uint16_t *layers;           /* NULL: all in layer 0 */
+    int32_t *z, *z_next;        /* NULL: all z are 0 */
+    uint32_t capacity;          /* rows of the tables above */
+    uint32_t high;              /* handles ever given out */
+    uint32_t free_head;         /* AOI_HANDLE_NONE: none */
+    uint32_t count;
+
+    struct idmap idmap;
+    struct band band;
+    struct pool pool;
+
+    struct page **pages;
+    uint32_t page_count, page_room, pages_layered; /* pages_layered: those in other layers than 0 */
+    uint32_t pages_free; /* pages[page_count .. page_count + pages_free) are spare */
+    struct page_slot *page_slots;
+    uint32_t page_slots_size; /* a power of two */
+
+    uint32_t reach_count[REACH_COUNTED + 1]; /* observers by reach in cells; the last: all beyond */
+    uint64_t view_beyond;                    /* largest radius + hysteresis among those beyond */
+
+    struct jump *jumps;
+    size_t jump_count, jump_room;
+
+    uint32_t copies;     /* cells with a copy */
+    uint32_t generation; /* copies of an older generation are stale */
+
+    struct changes changes;
+    struct emitter emitter;
+    uint32_t *movers;
+    size_t mover_count, mover_room;
+    struct join_row *rows;
+    size_t row_count;
+    uint32_t *join_others;
+    size_t join_others_room;
+};
+
+/* Forces the plain C kernels, so that tests can compare them with the vector ones. */
+void aoi_force_plain(struct aoi *aoi, bool plain);
+
+/* ---- geometry ---- */
+
+__extension__ typedef unsigned __int128 grid_u128;
+
+static inline uint32_t cell_index(const struct aoi *aoi, uint64_t offset)
+{
+    if (!aoi->reciprocal) return (uint32_t)(offset >> aoi->cell_shift);
+    return (uint32_t)(((grid_u128)aoi->reciprocal * offset) >> 64);
+}
+
+static inline uint32_t cell_x(const struct aoi *aoi, int32_t x) { return cell_index(aoi, (uint64_t)(x - aoi->base_x)); }
+static inline uint32_t cell_y(const struct aoi *aoi, int32_t y) { return cell_index(aoi, (uint64_t)(y - aoi->base_y)); }
+
+static inline bool position_inside(const struct aoi *aoi, int32_t x, int32_t y)
+{
+    return x >= aoi->options.min_x && x < aoi->options.max_x && y >= aoi->options.min_y && y < aoi->options.max_y;
+}
+
+/* |a - b| of any two 32-bit coordinates. */
+static inline uint64_t gap(int32_t a, int32_t b)
+{
+    int64_t d = (int64_t)a - b;
+    return (uint64_t)(d < 0 ? -d : d);
+}
+
+/* Whether dx^2 + dy^2 <= r^2, for gaps and radii below 2^32, without overflow. */
+static inline bool within(uint64_t dx, uint64_t dy, uint64_t r)
+{
+    uint64_t r2 = r * r, dy2 = dy * dy;
+    return dy <= r && dx <= r && dx * dx <= r2 - dy2;
+}
+
+static inline bool z_within(const struct aoi *aoi, int32_t a, int32_t b) { return gap(a, b) <= aoi->options.z_range; }
+
+/* Cells in both coordinates from first to last, inclusive. */
+struct box {
+    uint32_t x0, y0, x1, y1;
+    bool empty;
+};
+
+static inline bool live(const struct aoi *aoi, uint32_t handle)
+{
+    return handle < aoi->high && aoi->bodies[handle].radius != BODY_DEAD;
+}
+
+static inline uint16_t layer_of(const struct aoi *aoi, uint32_t handle)
+{
+    return aoi->layers ? aoi->layers[handle] : 0;
+}
+
+static inline int32_t z_of(const struct aoi *aoi, uint32_t handle) { return aoi->z ? aoi->z[handle] : 0; }
+static inline int32_t z_next_of(const struct aoi *aoi, uint32_t handle) { return aoi->z ? aoi->z_next[handle] : 0; }
+/* Whether z decides anything at all. */
+static inline bool z_matters(const struct aoi *aoi) { return aoi->z && aoi->options.z_range != UINT32_MAX; }
+
+/* Radius and hysteresis together. */
+static inline uint64_t view_limit(const struct aoi *aoi, uint32_t radius)
+{
+    return radius ? (uint64_t)radius + aoi->hysteresis : 0;
+}
+
+/* ---- grid_space.c: pool, pages, cells, walks ---- */
+
+void pool_close(struct pool *pool);
+uint32_t pool_class_size(unsigned block_class);
+
+bool pages_open(struct aoi *aoi);
+void pages_close(struct aoi *aoi);
+struct page *page_find(const struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y);
+/* Finds or makes; NULL when memory ran out. */
+struct page *page_make(struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y);
+size_t pages_memory_bytes(const struct aoi *aoi);
+/* Gives back the pages that have become empty. */
+void pages_sweep(struct aoi *aoi);
+void page_drop(struct aoi *aoi, struct page *page);
+
+static inline struct cell *page_cell(struct page *page, uint32_t x, uint32_t y)
+{
+    return &page->cells[(y & PAGE_MASK) << PAGE_BITS | (x & PAGE_MASK)];
+}
+
+static inline struct cell *cell_find(const struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y)
+{
+    struct page *page = page_find(aoi, layer, x >> PAGE_BITS, y >> PAGE_BITS);
+    return page ? page_cell(page, x, y) : NULL;
+}
+
+static inline uint32_t *cell_handles(const struct aoi *aoi, const struct cell *cell)
+{
+    return aoi->pool.words + cell->offset;
+}
+
+/* Appends a handle; false when memory ran out. */
+bool cell_add(struct aoi *aoi, struct page *page, struct cell *cell, uint32_t handle);
+/* Removes the member at `index`; the last takes its place. */
+void cell_remove_at(struct aoi *aoi, struct page *page, struct cell *cell, uint32_t index);
+/* Takes the last `tail` members off. */
+void cell_cut_tail(struct aoi *aoi, struct page *page, struct cell *cell);
+uint32_t cell_search(const struct aoi *aoi, const struct cell *cell, uint32_t handle);
+/* The members' packed positions, fresh, or NULL when the cell is too sparse for it to pay. */
+const uint32_t *cell_copy(struct aoi *aoi, struct cell *cell);
+/* Notes that a member's position has changed. */
+void cell_copy_spoil(struct aoi *aoi, struct cell *cell);
+
+/* Goes over the cells of a box, a strip of adjacent cells at a time, and leaves out pages that do not exist. */
+struct walk {
+    const struct aoi *aoi;
+    struct box box;
+    int32_t layer; /* < 0: all */
+    bool listed;   /* page by page through the list instead of through the box */
+    uint32_t px, py, listed_next;
+    struct page *page;
+    uint32_t y, y_last, x, x_last;
+};
+void walk_start(struct walk *walk, const struct aoi *aoi, int32_t layer, struct box box);
+bool walk_next_page(struct walk *walk);
+
+/* The next strip: its first cell, and in *count how many there are; NULL at the end. */
+static inline struct cell *walk_next(struct walk *walk, uint32_t *count)
+{
+    if (!walk->page || walk->y > walk->y_last) {
+        if (!walk_next_page(walk)) return NULL;
+    }
+    *count = walk->x_last - walk->x + 1;
+    return page_cell(walk->page, walk->x, walk->y++);
+}
+
+struct box box_around(const struct aoi *aoi, int64_t x, int64_t y, uint64_t distance);
+struct box box_block(const struct aoi *aoi, uint32_t x, uint32_t y);
+
+static inline bool box_holds(const struct box *box, uint32_t x, uint32_t y)
+{
+    return x >= box->x0 && x <= box->x1 && y >= box->y0 && y <= box->y1;
+}
+
+/* ---- grid_tables.c: the id map and the band set ---- */
+
+bool idmap_resize(struct aoi *aoi, uint32_t capacity);
+uint32_t idmap_find(const struct aoi *aoi, struct entity_id id);
+void idmap_add(struct aoi *aoi, uint32_t handle);    /* ids[handle] must be set; there must be room */
+void idmap_remove(struct aoi *aoi, uint32_t handle); /* likewise */
+
+bool band_holds(const struct band *band, uint32_t observer, uint32_t subject);
+void band_add(struct band *band, uint32_t observer, uint32_t subject);
+void band_remove(struct band *band, uint32_t observer, uint32_t subject);
+
+/* ---- grid_change.c: what one entity's change does to the views ---- */
+
+/* One entity before or after a change. */
+struct side {
+    int32_t x, y, z;
+    uint32_t radius;
+    uint16_t layer;
+    bool there;
+};
+
+void emit(struct emitter *emitter, uint32_t subject, unsigned change, const uint32_t *others, uint32_t count);
+void emit_flush(struct emitter *emitter);
+void changes_clear(struct changes *changes);
+/* Makes room for `count` more candidates in every list. */
+void changes_reserve(struct changes *changes, size_t count);
+void changes_close(struct changes *changes);
+/* Emits the lists of kinds `first`.. (UNSEES or SEES) and empties them. */
+void changes_emit(struct changes *changes, struct emitter *emitter, uint32_t subject, unsigned first);
+
+/* What becomes of a pair. Bits: SIDE_OUT and SIDE_IN for `a` sees `b` and for `b` sees `a`. */
+struct pair_change {
+    unsigned before, after;
+};
+struct pair_change pair_judge(struct aoi *aoi, uint32_t a, const struct side *a_before, const struct side *a_after,
+                              uint32_t b, const struct side *b_before, const struct side *b_after);
+/* Writes into the band set what the pair's change means for it. */
+void pair_settle(struct aoi *aoi, uint32_t a, const struct side *a_after, uint32_t b, const struct side *b_after,
+                 struct pair_change change);
+/* How far around `side` there may be anybody who sees it or whom it sees. */
+uint64_t side_distance(const struct aoi *aoi, const struct side *side);
+struct box side_box(const struct aoi *aoi, const struct side *side);
+struct side side_of(const struct aoi *aoi, uint32_t handle);
+
+/* Reports and books what the change of one entity does to all views; the others stay as they are. The entity must
+ * be in no cell while this runs. */
+void change_views(struct aoi *aoi, uint32_t handle, const struct side *before, const struct side *after,
+                  aoi_sink *sink, void *context);
+
+uint64_t view_max(const struct aoi *aoi); /* the largest radius plus hysteresis in use; 0: nobody sees */
+void view_count_add(struct aoi *aoi, uint32_t radius);
+void view_count_remove(struct aoi *aoi, uint32_t radius);
+uint32_t view_reach(const struct aoi *aoi, uint32_t radius); /* in cells, at most REACH_COUNTED */
+
+/* ---- grid.c ---- */
+
+/* Makes the z columns. */
+bool z_make(struct aoi *aoi);
+/* Grows *array to at least `need` members; false when memory ran out. */
+bool grow(void *array, size_t *room, size_t need, size_t member_size);
+
+/* ---- grid_stage.c, grid_tick.c, grid_join.c ---- */
+
+/* Where the entity will be after the tick (where it is, if nothing is staged). */
+struct position staged_of(const struct aoi *aoi, uint32_t handle);
+bool staged_any(const struct aoi *aoi, uint32_t handle);
+enum terrane_error staged_set(struct aoi *aoi, uint32_t handle, struct position position);
+/* Sorts the jumps by handle, keeps the last of each, drops those that no longer hold. */
+void jumps_settle(struct aoi *aoi);
+void jump_find(const struct aoi *aoi, uint32_t handle, int32_t *x, int32_t *y);
+
+#endif
