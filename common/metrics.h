@@ -1,0 +1,47 @@
+/* Named numbers of one process, for people and scrapers: counters and gauges with a help text each.
+ *
+ * What it is not: it measures nothing and serves nothing; whoever owns a number sets it, io serves the rendering.
+ * Memory: the registry owns its list and copies names, labels and helps; zero-initialise to open. Renderings go into
+ * a growing text buffer that the caller keeps between calls. */
+#ifndef TERRANE_COMMON_METRICS_H
+#define TERRANE_COMMON_METRICS_H
+
+#include "common/types.h"
+
+enum metric_kind { METRIC_COUNTER, METRIC_GAUGE };
+
+struct metric; /* opaque */
+
+struct metrics {
+    struct metric *items;
+    uint32_t count, room;
+};
+
+struct metric_id {
+    uint32_t v; /* index + 1; 0 is none */
+};
+
+struct text {
+    char *data; /* NUL-terminated once something was rendered */
+    size_t size;
+    uint32_t room;
+};
+
+void metrics_close(struct metrics *m);
+
+/* Registers a series, or finds it: the same name and labels give the same id. name: [a-z_][a-z0-9_]*, labels: as in
+ * Prometheus without braces (`cause="full",lane="inbox"`) or "". Kind and help must be the same in all series of a
+ * name. CHECK: malformed names, contradicting kinds. */
+struct metric_id metrics_register(struct metrics *m, enum metric_kind kind, const char *name, const char *labels,
+                                  const char *help);
+void metrics_set(struct metrics *m, struct metric_id id, uint64_t value);
+void metrics_add(struct metrics *m, struct metric_id id, uint64_t more);
+uint64_t metrics_get(const struct metrics *m, struct metric_id id);
+
+void text_close(struct text *t);
+/* Prometheus' text format 0.0.4: series of one name together, names in order of registration. Replaces the text. */
+void metrics_prometheus(const struct metrics *m, struct text *out);
+/* One JSON object: {"name": value, "name{labels}": value}, in the same order. Replaces the text. */
+void metrics_json(const struct metrics *m, struct text *out);
+
+#endif
