@@ -24,6 +24,7 @@ struct session_options {
     uint64_t retransmit_us;    /* 0: 250,000 */
 };
 
+/* fast_sent, fast_received: messages; fast_lost, fast_stale: packets with fast messages. */
 struct session_counters {
     uint64_t packets_sent, packets_received;
     uint64_t sure_sent, sure_received, sure_repeated, sure_duplicates, sure_gaps;
@@ -48,7 +49,9 @@ enum terrane_error session_push_fast(struct session *s, const void *message, siz
 bool session_fill(struct session *s, uint64_t now_us, struct writer *w);
 
 /* Takes a packet from this peer (packet->from has been matched by the caller). `deliver` gets each new sure message in
- * order, then each fast message (sure = false). deliver may push into this session.
+ * order, then each fast message (sure = false). deliver may push into this session, not close it.
+ * A packet addressed to nobody (to = 0) gives its fast messages and nothing else: its counts belong to the session
+ * that the peer opens when it knows us.
  * *fast_lost: packets with fast messages that are missing before this one.
  * Errors: PEER_MISMATCH (addressed to another incarnation; nothing is delivered). */
 typedef void session_deliver(void *context, struct cursor message, bool sure);
