@@ -25,13 +25,13 @@ enum aoi_mode { AOI_BLOCK, AOI_RADIUS };
 
 struct aoi_options {
     enum aoi_mode mode;
-    int32_t cell_size;          /* position units, > 0 (a power of two is fastest) */
-    int32_t min_x, min_y;       /* lowest valid position; may be negative */
-    int32_t max_x, max_y;       /* first invalid position (exclusive); > min */
-    int32_t radius_max;         /* largest radius accepted; 0: INT32_MAX / 4 */
-    int32_t hysteresis;         /* >= 0; AOI_RADIUS only */
-    uint32_t z_range;           /* UINT32_MAX: no limit; 0: only exactly equal z */
-    uint32_t capacity;          /* entities expected; 0: small. Grows by itself */
+    int32_t cell_size;    /* position units, > 0 (a power of two is fastest) */
+    int32_t min_x, min_y; /* lowest valid position; may be negative */
+    int32_t max_x, max_y; /* first invalid position (exclusive); > min */
+    int32_t radius_max;   /* largest radius accepted; 0: INT32_MAX / 4 */
+    int32_t hysteresis;   /* >= 0; AOI_RADIUS only */
+    uint32_t z_range;     /* UINT32_MAX: no limit; 0: only exactly equal z */
+    uint32_t capacity;    /* entities expected; 0: small. Grows by itself */
 };
 
 /* Where an entity is and how far it sees. */
@@ -75,13 +75,14 @@ enum terrane_error aoi_enter(struct aoi *aoi, struct entity_id id, const struct 
                              void *context, uint32_t *handle) TERRANE_MUST_CHECK;
 /* Takes an entity out. Errors: ENTITY_UNKNOWN (handle not live). */
 enum terrane_error aoi_leave(struct aoi *aoi, uint32_t handle, aoi_sink *sink, void *context) TERRANE_MUST_CHECK;
-/* Moves one entity now. A move inside a cell changes no view in AOI_BLOCK. Errors: ENTITY_UNKNOWN, POSITION_OUTSIDE. */
+/* Moves one entity now; a move staged for it before is forgotten. A move inside a cell changes no view in AOI_BLOCK.
+ * Errors: ENTITY_UNKNOWN, POSITION_OUTSIDE, MEMORY (nothing changes then). */
 enum terrane_error aoi_move(struct aoi *aoi, uint32_t handle, struct position position, aoi_sink *sink,
                             void *context) TERRANE_MUST_CHECK;
 /* Changes a view radius now. Errors: ENTITY_UNKNOWN, RADIUS_TOO_LARGE. */
 enum terrane_error aoi_set_radius(struct aoi *aoi, uint32_t handle, uint32_t radius, aoi_sink *sink,
                                   void *context) TERRANE_MUST_CHECK;
-/* Changes a layer now; unsees all of the old layer, sees those of the new. Errors: ENTITY_UNKNOWN. */
+/* Changes a layer now; unsees all of the old layer, sees those of the new. Errors: ENTITY_UNKNOWN, MEMORY. */
 enum terrane_error aoi_set_layer(struct aoi *aoi, uint32_t handle, uint16_t layer, aoi_sink *sink,
                                  void *context) TERRANE_MUST_CHECK;
 /* Tells the index, without a report, that `observer` already saw `subject` (hysteresis carried over by a hand-off).
@@ -90,7 +91,7 @@ enum terrane_error aoi_set_layer(struct aoi *aoi, uint32_t handle, uint16_t laye
 bool aoi_recall(struct aoi *aoi, uint32_t observer, uint32_t subject);
 
 /* Notes that the entity will be at `position` at the next aoi_tick (the last call wins). Queries and one-at-a-time
- * operations before that tick still use the old place for it. Errors: ENTITY_UNKNOWN, POSITION_OUTSIDE. */
+ * operations before that tick still use the old place for it. Errors: ENTITY_UNKNOWN, POSITION_OUTSIDE, MEMORY. */
 enum terrane_error aoi_stage(struct aoi *aoi, uint32_t handle, struct position position) TERRANE_MUST_CHECK;
 /* Applies all staged moves and reports the net changes: exactly the difference of the views before and after
  * (AOI_RADIUS: with hysteresis judged on the tick's end positions). No allocation in the steady state. */
@@ -121,9 +122,10 @@ size_t aoi_view(struct aoi *aoi, uint32_t observer, uint32_t *out, size_t room);
 size_t aoi_fanout(struct aoi *aoi, const struct aoi_place *place);
 
 /* The same changes as a caller of a textbook interface wants them: ids, ascending, of one subject. Reused between
- * calls; grows as needed. Ask for it with aoi_delta_sink as the sink and &delta as the context of a single operation. */
+ * calls; grows as needed. Ask for it with aoi_delta_sink as the sink and &delta as the context of a single operation.
+ */
 struct aoi_delta {
-    struct aoi *aoi;            /* set by aoi_delta_open */
+    struct aoi *aoi; /* set by aoi_delta_open */
     struct entity_id subject;
     struct entity_id *see, *unsee, *seen_by, *unseen_by;
     size_t see_count, unsee_count, seen_by_count, unseen_by_count;

@@ -111,19 +111,19 @@ struct aoi {
     uint32_t hysteresis;
     bool plain; /* no vector kernels, even where the machine has them */
 
-    int64_t base_x, base_y;     /* position of the corner of cell (0, 0); a multiple of the cell size */
-    uint32_t cells_x, cells_y;  /* cells in the bounds */
-    uint64_t reciprocal;        /* 2^64 / cell_size, rounded up; 0: use the shift */
+    int64_t base_x, base_y;    /* position of the corner of cell (0, 0); a multiple of the cell size */
+    uint32_t cells_x, cells_y; /* cells in the bounds */
+    uint64_t reciprocal;       /* 2^64 / cell_size, rounded up; 0: use the shift */
     unsigned cell_shift;
-    int32_t step_max;           /* longest move that is staged in 16 bits */
+    int32_t step_max; /* longest move that is staged in 16 bits */
 
     struct body *bodies;
     struct entity_id *ids;
-    uint16_t *layers;           /* NULL: all in layer 0 */
-    int32_t *z, *z_next;        /* NULL: all z are 0 */
-    uint32_t capacity;          /* rows of the tables above */
-    uint32_t high;              /* handles ever given out */
-    uint32_t free_head;         /* AOI_HANDLE_NONE: none */
+    uint16_t *layers;    /* NULL: all in layer 0 */
+    int32_t *z, *z_next; /* NULL: all z are 0 */
+    uint32_t capacity;   /* rows of the tables above */
+    uint32_t high;       /* handles ever given out */
+    uint32_t free_head;  /* AOI_HANDLE_NONE: none */
     uint32_t count;
 
     struct idmap idmap;
@@ -132,7 +132,7 @@ struct aoi {
 
     struct page **pages;
     uint32_t page_count, page_room, pages_layered; /* pages_layered: those in other layers than 0 */
-    uint32_t pages_free; /* pages[page_count .. page_count + pages_free) are spare */
+    uint32_t pages_free;                           /* pages[page_count .. page_count + pages_free) are spare */
     struct page_slot *page_slots;
     uint32_t page_slots_size; /* a power of two */
 
@@ -140,6 +140,7 @@ struct aoi {
     uint64_t view_beyond;                    /* largest radius + hysteresis among those beyond */
 
     struct jump *jumps;
+    uint32_t *jump_of; /* by handle: index in jumps; NULL: nobody has jumped yet */
     size_t jump_count, jump_room;
 
     uint32_t copies;     /* cells with a copy */
@@ -168,8 +169,14 @@ static inline uint32_t cell_index(const struct aoi *aoi, uint64_t offset)
     return (uint32_t)(((grid_u128)aoi->reciprocal * offset) >> 64);
 }
 
-static inline uint32_t cell_x(const struct aoi *aoi, int32_t x) { return cell_index(aoi, (uint64_t)(x - aoi->base_x)); }
-static inline uint32_t cell_y(const struct aoi *aoi, int32_t y) { return cell_index(aoi, (uint64_t)(y - aoi->base_y)); }
+static inline uint32_t cell_x(const struct aoi *aoi, int32_t x)
+{
+    return cell_index(aoi, (uint64_t)(x - aoi->base_x));
+}
+static inline uint32_t cell_y(const struct aoi *aoi, int32_t y)
+{
+    return cell_index(aoi, (uint64_t)(y - aoi->base_y));
+}
 
 static inline bool position_inside(const struct aoi *aoi, int32_t x, int32_t y)
 {
@@ -190,7 +197,10 @@ static inline bool within(uint64_t dx, uint64_t dy, uint64_t r)
     return dy <= r && dx <= r && dx * dx <= r2 - dy2;
 }
 
-static inline bool z_within(const struct aoi *aoi, int32_t a, int32_t b) { return gap(a, b) <= aoi->options.z_range; }
+static inline bool z_within(const struct aoi *aoi, int32_t a, int32_t b)
+{
+    return gap(a, b) <= aoi->options.z_range;
+}
 
 /* Cells in both coordinates from first to last, inclusive. */
 struct box {
@@ -208,10 +218,19 @@ static inline uint16_t layer_of(const struct aoi *aoi, uint32_t handle)
     return aoi->layers ? aoi->layers[handle] : 0;
 }
 
-static inline int32_t z_of(const struct aoi *aoi, uint32_t handle) { return aoi->z ? aoi->z[handle] : 0; }
-static inline int32_t z_next_of(const struct aoi *aoi, uint32_t handle) { return aoi->z ? aoi->z_next[handle] : 0; }
+static inline int32_t z_of(const struct aoi *aoi, uint32_t handle)
+{
+    return aoi->z ? aoi->z[handle] : 0;
+}
+static inline int32_t z_next_of(const struct aoi *aoi, uint32_t handle)
+{
+    return aoi->z ? aoi->z_next[handle] : 0;
+}
 /* Whether z decides anything at all. */
-static inline bool z_matters(const struct aoi *aoi) { return aoi->z && aoi->options.z_range != UINT32_MAX; }
+static inline bool z_matters(const struct aoi *aoi)
+{
+    return aoi->z && aoi->options.z_range != UINT32_MAX;
+}
 
 /* Radius and hysteresis together. */
 static inline uint64_t view_limit(const struct aoi *aoi, uint32_t radius)
@@ -219,7 +238,7 @@ static inline uint64_t view_limit(const struct aoi *aoi, uint32_t radius)
     return radius ? (uint64_t)radius + aoi->hysteresis : 0;
 }
 
-/* ---- grid_space.c: pool, pages, cells, walks ---- */
+/* ---- grid_pool.c, grid_pages.c ---- */
 
 void pool_close(struct pool *pool);
 uint32_t pool_class_size(unsigned block_class);
@@ -250,6 +269,8 @@ static inline uint32_t *cell_handles(const struct aoi *aoi, const struct cell *c
     return aoi->pool.words + cell->offset;
 }
 
+/* Makes room for one more member; false when memory ran out. */
+bool cell_reserve(struct aoi *aoi, struct cell *cell);
 /* Appends a handle; false when memory ran out. */
 bool cell_add(struct aoi *aoi, struct page *page, struct cell *cell, uint32_t handle);
 /* Removes the member at `index`; the last takes its place. */
@@ -285,6 +306,7 @@ static inline struct cell *walk_next(struct walk *walk, uint32_t *count)
     return page_cell(walk->page, walk->x, walk->y++);
 }
 
+struct box box_of(const struct aoi *aoi, int64_t min_x, int64_t min_y, int64_t max_x, int64_t max_y);
 struct box box_around(const struct aoi *aoi, int64_t x, int64_t y, uint64_t distance);
 struct box box_block(const struct aoi *aoi, uint32_t x, uint32_t y);
 
@@ -319,6 +341,7 @@ void emit_flush(struct emitter *emitter);
 void changes_clear(struct changes *changes);
 /* Makes room for `count` more candidates in every list. */
 void changes_reserve(struct changes *changes, size_t count);
+void changes_add(struct changes *changes, unsigned first, unsigned sides, uint32_t other);
 void changes_close(struct changes *changes);
 /* Emits the lists of kinds `first`.. (UNSEES or SEES) and empties them. */
 void changes_emit(struct changes *changes, struct emitter *emitter, uint32_t subject, unsigned first);
@@ -327,20 +350,22 @@ void changes_emit(struct changes *changes, struct emitter *emitter, uint32_t sub
 struct pair_change {
     unsigned before, after;
 };
-struct pair_change pair_judge(struct aoi *aoi, uint32_t a, const struct side *a_before, const struct side *a_after,
-                              uint32_t b, const struct side *b_before, const struct side *b_after);
-/* Writes into the band set what the pair's change means for it. */
-void pair_settle(struct aoi *aoi, uint32_t a, const struct side *a_after, uint32_t b, const struct side *b_after,
-                 struct pair_change change);
-/* How far around `side` there may be anybody who sees it or whom it sees. */
-uint64_t side_distance(const struct aoi *aoi, const struct side *side);
+struct pair_change pair_judge(const struct aoi *aoi, uint32_t a, const struct side *a_before,
+                              const struct side *a_after, uint32_t b, const struct side *b_before,
+                              const struct side *b_after);
+/* Write into the band set what the pair's change means for it: first where sight is lost, then where it is kept.
+ * What is judged after the second would be judged wrong. */
+void pair_settle_lost(struct aoi *aoi, uint32_t a, uint32_t b, struct pair_change change);
+void pair_settle_kept(struct aoi *aoi, uint32_t a, const struct side *a_after, uint32_t b, const struct side *b_after,
+                      struct pair_change change);
+/* The cells that may hold anybody who sees `side` or whom it sees. */
 struct box side_box(const struct aoi *aoi, const struct side *side);
 struct side side_of(const struct aoi *aoi, uint32_t handle);
 
-/* Reports and books what the change of one entity does to all views; the others stay as they are. The entity must
- * be in no cell while this runs. */
-void change_views(struct aoi *aoi, uint32_t handle, const struct side *before, const struct side *after,
-                  aoi_sink *sink, void *context);
+/* Reports and books what the change of one entity does to all views; the others stay as they are. In AOI_BLOCK the
+ * entity must be in no cell while this runs. */
+void change_views(struct aoi *aoi, uint32_t handle, const struct side *before, const struct side *after, aoi_sink *sink,
+                  void *context);
 
 uint64_t view_max(const struct aoi *aoi); /* the largest radius plus hysteresis in use; 0: nobody sees */
 void view_count_add(struct aoi *aoi, uint32_t radius);
@@ -348,6 +373,16 @@ void view_count_remove(struct aoi *aoi, uint32_t radius);
 uint32_t view_reach(const struct aoi *aoi, uint32_t radius); /* in cells, at most REACH_COUNTED */
 
 /* ---- grid.c ---- */
+
+struct seat {
+    struct page *page;
+    struct cell *cell;
+};
+/* The cell for a place, with room for one more; cell NULL when memory ran out. */
+struct seat seat_make(struct aoi *aoi, uint16_t layer, int32_t x, int32_t y);
+/* The cell where an entity is. */
+struct seat seat_of(const struct aoi *aoi, const struct side *side);
+void seat_leave(struct aoi *aoi, struct seat seat, uint32_t handle);
 
 /* Makes the z columns. */
 bool z_make(struct aoi *aoi);
@@ -360,8 +395,8 @@ bool grow(void *array, size_t *room, size_t need, size_t member_size);
 struct position staged_of(const struct aoi *aoi, uint32_t handle);
 bool staged_any(const struct aoi *aoi, uint32_t handle);
 enum terrane_error staged_set(struct aoi *aoi, uint32_t handle, struct position position);
-/* Sorts the jumps by handle, keeps the last of each, drops those that no longer hold. */
-void jumps_settle(struct aoi *aoi);
-void jump_find(const struct aoi *aoi, uint32_t handle, int32_t *x, int32_t *y);
+void staged_clear(struct aoi *aoi, uint32_t handle);
+void join_close(struct aoi *aoi);
+size_t join_memory_bytes(const struct aoi *aoi);
 
 #endif

@@ -1,0 +1,289 @@
+/* What one entity's change does to the views, and the judgement of a pair that all but the fast paths share.
+ *
+ * No view is stored. Whether `a` saw `b` before is worked out from where both were: the distance says it, except
+ * between radius and radius + hysteresis, where the band set remembers the pairs that are still seen. So a change is
+ * judged from both ends: around the old place for what is lost, around the new one for what is gained. */
+#include "aoi/grid.h"
+
+#include <stdlib.h>
+
+void emit_flush(struct emitter *emitter)
+{
+    if (emitter->count && emitter->sink) emitter->sink(emitter->context, emitter->spans, emitter->count);
+    emitter->count = 0;
+}
+
+void emit(struct emitter *emitter, uint32_t subject, unsigned change, const uint32_t *others, uint32_t count)
+{
+    if (!count) return;
+    if (emitter->count == SPANS_BATCH) emit_flush(emitter);
+    emitter->spans[emitter->count++] =
+        (struct aoi_span){.subject = subject, .change = change, .others = others, .count = count};
+}
+
+/* ---- lists of changes ---- */
+
+void changes_clear(struct changes *changes)
+{
+    for (unsigned kind = 0; kind < CHANGE_KINDS; kind++) changes->count[kind] = 0;
+    changes->bound = 0;
+}
+
+void changes_reserve(struct changes *changes, size_t count)
+{
+    changes->bound += count;
+    if (changes->bound <= changes->room) return;
+    size_t room = changes->bound + changes->bound / 2 + 64;
+    for (unsigned kind = 0; kind < CHANGE_KINDS; kind++) {
+        if (!(kind & (SIDE_OUT | SIDE_IN))) continue;
+        uint32_t *list = realloc(changes->lists[kind], room * sizeof *list);
+        CHECK(list != NULL); /* a change that is half reported can't be undone */
+        changes->lists[kind] = list;
+    }
+    changes->room = room;
+}
+
+void changes_close(struct changes *changes)
+{
+    for (unsigned kind = 0; kind < CHANGE_KINDS; kind++) free(changes->lists[kind]);
+}
+
+void changes_emit(struct changes *changes, struct emitter *emitter, uint32_t subject, unsigned first)
+{
+    for (unsigned sides = SIDE_OUT; sides <= (SIDE_OUT | SIDE_IN); sides++) {
+        unsigned kind = first + sides, change = first == SEES ? sides : sides << 2;
+        emit(emitter, subject, change, changes->lists[kind], changes->count[kind]);
+        changes->count[kind] = 0;
+    }
+    emit_flush(emitter);
+    changes->bound = 0;
+}
+
+void changes_add(struct changes *changes, unsigned first, unsigned sides, uint32_t other)
+{
+    unsigned kind = first + sides;
+    changes->lists[kind][changes->count[kind]++] = other;
+}
+
+/* ---- radii in use ---- */
+
+uint32_t view_reach(const struct aoi *aoi, uint32_t radius)
+{
+    uint64_t cells =
+        (view_limit(aoi, radius) + (uint64_t)aoi->options.cell_size - 1) / (uint64_t)aoi->options.cell_size;
+    return cells < REACH_COUNTED ? (uint32_t)cells : REACH_COUNTED;
+}
+
+void view_count_add(struct aoi *aoi, uint32_t radius)
+{
+    uint32_t reach = view_reach(aoi, radius);
+    uint64_t limit = view_limit(aoi, radius);
+    aoi->reach_count[reach]++;
+    if (reach == REACH_COUNTED && limit > aoi->view_beyond) aoi->view_beyond = limit;
+}
+
+void view_count_remove(struct aoi *aoi, uint32_t radius)
+{
+    uint32_t reach = view_reach(aoi, radius);
+    if (--aoi->reach_count[reach] == 0 && reach == REACH_COUNTED) aoi->view_beyond = 0;
+}
+
+uint64_t view_max(const struct aoi *aoi)
+{
+    if (aoi->reach_count[REACH_COUNTED]) return aoi->view_beyond;
+    uint64_t reach = REACH_COUNTED;
+    while (reach > 0 && !aoi->reach_count[reach]) reach--;
+    return reach * (uint64_t)aoi->options.cell_size;
+}
+
+/* ---- pairs ---- */
+
+static bool cells_touch(const struct aoi *aoi, const struct side *a, const struct side *b)
+{
+    int64_t dx = (int64_t)cell_x(aoi, a->x) - cell_x(aoi, b->x), dy = (int64_t)cell_y(aoi, a->y) - cell_y(aoi, b->y);
+    return dx >= -1 && dx <= 1 && dy >= -1 && dy <= 1;
+}
+
+/* Whether the two could see each other but for the distance. */
+static bool eligible(const struct aoi *aoi, const struct side *a, const struct side *b)
+{
+    return a->there && b->there && a->layer == b->layer && z_within(aoi, a->z, b->z);
+}
+
+/* Whether `observer` saw `subject` before. */
+static bool saw(const struct aoi *aoi, uint32_t observer, uint32_t radius, uint32_t subject, uint64_t dx, uint64_t dy)
+{
+    if (!radius) return false;
+    if (within(dx, dy, radius)) return true;
+    return aoi->hysteresis && within(dx, dy, view_limit(aoi, radius)) && band_holds(&aoi->band, observer, subject);
+}
+
+static bool sees_now(const struct aoi *aoi, uint32_t radius, bool saw_before, uint64_t dx, uint64_t dy)
+{
+    if (!radius) return false;
+    return within(dx, dy, radius) || (saw_before && within(dx, dy, view_limit(aoi, radius)));
+}
+
+struct pair_change pair_judge(const struct aoi *aoi, uint32_t a, const struct side *a_before,
+                              const struct side *a_after, uint32_t b, const struct side *b_before,
+                              const struct side *b_after)
+{
+    struct pair_change change = {0};
+    bool before = eligible(aoi, a_before, b_before), after = eligible(aoi, a_after, b_after);
+    if (aoi->options.mode == AOI_BLOCK) {
+        if (before && cells_touch(aoi, a_before, b_before)) change.before = SIDE_OUT | SIDE_IN;
+        if (after && cells_touch(aoi, a_after, b_after)) change.after = SIDE_OUT | SIDE_IN;
+        return change;
+    }
+    if (before) {
+        uint64_t dx = gap(a_before->x, b_before->x), dy = gap(a_before->y, b_before->y);
+        if (saw(aoi, a, a_before->radius, b, dx, dy)) change.before |= SIDE_OUT;
+        if (saw(aoi, b, b_before->radius, a, dx, dy)) change.before |= SIDE_IN;
+    }
+    if (after) {
+        uint64_t dx = gap(a_after->x, b_after->x), dy = gap(a_after->y, b_after->y);
+        if (sees_now(aoi, a_after->radius, change.before & SIDE_OUT, dx, dy)) change.after |= SIDE_OUT;
+        if (sees_now(aoi, b_after->radius, change.before & SIDE_IN, dx, dy)) change.after |= SIDE_IN;
+    }
+    return change;
+}
+
+void pair_settle_lost(struct aoi *aoi, uint32_t a, uint32_t b, struct pair_change change)
+{
+    if (!aoi->hysteresis) return;
+    unsigned lost = change.before & ~change.after;
+    if (lost & SIDE_OUT) band_remove(&aoi->band, a, b);
+    if (lost & SIDE_IN) band_remove(&aoi->band, b, a);
+}
+
+static void settle_kept(struct aoi *aoi, uint32_t observer, uint32_t radius, uint32_t subject, uint64_t dx, uint64_t dy)
+{
+    if (within(dx, dy, radius)) {
+        band_remove(&aoi->band, observer, subject);
+    } else {
+        band_add(&aoi->band, observer, subject);
+    }
+}
+
+void pair_settle_kept(struct aoi *aoi, uint32_t a, const struct side *a_after, uint32_t b, const struct side *b_after,
+                      struct pair_change change)
+{
+    unsigned kept = change.before & change.after;
+    if (!aoi->hysteresis || !kept || aoi->options.mode == AOI_BLOCK) return;
+    uint64_t dx = gap(a_after->x, b_after->x), dy = gap(a_after->y, b_after->y);
+    if (kept & SIDE_OUT) settle_kept(aoi, a, a_after->radius, b, dx, dy);
+    if (kept & SIDE_IN) settle_kept(aoi, b, b_after->radius, a, dx, dy);
+}
+
+struct side side_of(const struct aoi *aoi, uint32_t handle)
+{
+    const struct body *body = &aoi->bodies[handle];
+    return (struct side){.x = body->x,
+                         .y = body->y,
+                         .z = z_of(aoi, handle),
+                         .radius = body->radius,
+                         .layer = layer_of(aoi, handle),
+                         .there = true};
+}
+
+struct box side_box(const struct aoi *aoi, const struct side *side)
+{
+    if (!side->there) return (struct box){.empty = true};
+    if (aoi->options.mode == AOI_BLOCK) return box_block(aoi, cell_x(aoi, side->x), cell_y(aoi, side->y));
+    uint64_t own = view_limit(aoi, side->radius), others = view_max(aoi);
+    return box_around(aoi, side->x, side->y, own > others ? own : others);
+}
+
+/* ---- one entity's change ---- */
+
+enum pass { PASS_LOST = 1, PASS_GAINED = 2 };
+
+/* Judges the entity with everybody in the box; `passes` says which changes to collect and book. */
+static void change_collect(struct aoi *aoi, uint32_t handle, const struct side *before, const struct side *after,
+                           int32_t layer, struct box box, unsigned passes)
+{
+    struct walk walk;
+    uint32_t cells;
+    walk_start(&walk, aoi, layer, box);
+    for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
+        for (; cells--; cell++) {
+            changes_reserve(&aoi->changes, cell->count);
+            const uint32_t *others = cell_handles(aoi, cell);
+            for (uint32_t i = 0; i < cell->count; i++) {
+                uint32_t other = others[i];
+                if (other == handle) continue;
+                struct side side = side_of(aoi, other);
+                struct pair_change change = pair_judge(aoi, handle, before, after, other, &side, &side);
+                if (!(change.before | change.after)) continue;
+                unsigned lost = change.before & ~change.after, gained = change.after & ~change.before;
+                if (passes & PASS_LOST) {
+                    if (lost) changes_add(&aoi->changes, UNSEES, lost, other);
+                    pair_settle_lost(aoi, handle, other, change);
+                }
+                if (passes & PASS_GAINED) {
+                    if (gained) changes_add(&aoi->changes, SEES, gained, other);
+                    pair_settle_kept(aoi, handle, after, other, &side, change);
+                }
+            }
+        }
+    }
+}
+
+static uint64_t box_cells(const struct box *box)
+{
+    return box->empty ? 0 : (uint64_t)(box->x1 - box->x0 + 1) * (box->y1 - box->y0 + 1);
+}
+
+/* The smallest box around both. */
+static struct box box_union(const struct box *a, const struct box *b)
+{
+    return (struct box){.x0 = a->x0 < b->x0 ? a->x0 : b->x0,
+                        .y0 = a->y0 < b->y0 ? a->y0 : b->y0,
+                        .x1 = a->x1 > b->x1 ? a->x1 : b->x1,
+                        .y1 = a->y1 > b->y1 ? a->y1 : b->y1};
+}
+
+/* The cells of one block that are not in another are spans as they stand: all members change, mutually. */
+static void blocks_differ(struct aoi *aoi, uint32_t handle, const struct side *in, const struct side *not_in,
+                          unsigned change)
+{
+    if (!in->there) return;
+    struct box box = side_box(aoi, in), other = side_box(aoi, not_in);
+    bool apart = other.empty || in->layer != not_in->layer;
+    for (uint32_t y = box.y0; y <= box.y1; y++) {
+        for (uint32_t x = box.x0; x <= box.x1; x++) {
+            if (!apart && box_holds(&other, x, y)) continue;
+            const struct cell *cell = cell_find(aoi, in->layer, x, y);
+            if (cell) emit(&aoi->emitter, handle, change, cell_handles(aoi, cell), cell->count);
+        }
+    }
+}
+
+void change_views(struct aoi *aoi, uint32_t handle, const struct side *before, const struct side *after, aoi_sink *sink,
+                  void *context)
+{
+    if (!sink && !aoi->hysteresis) return;
+    aoi->emitter.sink = sink;
+    aoi->emitter.context = context;
+    if (aoi->options.mode == AOI_BLOCK && !z_matters(aoi)) {
+        blocks_differ(aoi, handle, before, after, AOI_UNSEE | AOI_UNSEEN_BY);
+        blocks_differ(aoi, handle, after, before, AOI_SEE | AOI_SEEN_BY);
+        emit_flush(&aoi->emitter);
+        return;
+    }
+    struct box old = side_box(aoi, before), new = side_box(aoi, after);
+    changes_clear(&aoi->changes);
+    if (!old.empty && !new.empty && before->layer == after->layer) {
+        struct box both = box_union(&old, &new);
+        if (box_cells(&both) <= box_cells(&old) + box_cells(&new)) {
+            change_collect(aoi, handle, before, after, before->layer, both, PASS_LOST | PASS_GAINED);
+            changes_emit(&aoi->changes, &aoi->emitter, handle, UNSEES);
+            changes_emit(&aoi->changes, &aoi->emitter, handle, SEES);
+            return;
+        }
+    }
+    change_collect(aoi, handle, before, after, before->layer, old, PASS_LOST);
+    changes_emit(&aoi->changes, &aoi->emitter, handle, UNSEES);
+    change_collect(aoi, handle, before, after, after->layer, new, PASS_GAINED);
+    changes_emit(&aoi->changes, &aoi->emitter, handle, SEES);
+}

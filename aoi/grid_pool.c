@@ -1,0 +1,212 @@
+/* Blocks of handles, and the cells that live in them.
+ *
+ * All cells share one array of words, cut into blocks of about eighty sizes with a free list each. A malloc a cell
+ * costs 16 bytes and a header's miss; a sorted array of all (counting sort each tick) can't take single moves. A
+ * block grows by one class (4 handles, or a quarter) and shrinks two classes late, so that a cell whose population
+ * swings does not copy all the time. The array grows by an eighth, before that larger free blocks are cut up. */
+#include "aoi/grid.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A copy pays from this population on; sparser cells are read through the bodies. */
+#define COPY_FROM 48
+/* Behind the copy: the generation, and filling up to whole fours. */
+#define COPY_TRAILER 4
+
+/* Classes 1..8: 4, 8 .. 32 words; then four a doubling: 40, 48, 56, 64, 80 .. */
+uint32_t pool_class_size(unsigned block_class)
+{
+    if (block_class <= 8) return block_class * 4;
+    unsigned above = block_class - 9;
+    return (8u << (above >> 2)) * (5 + (above & 3));
+}
+
+static unsigned pool_class_for(size_t words)
+{
+    if (words <= 32) return (unsigned)((words + 3) / 4);
+    unsigned block_class = 9;
+    while (pool_class_size(block_class) < words) {
+        block_class++;
+        CHECK(block_class < POOL_CLASSES);
+    }
+    return block_class;
+}
+
+static void pool_give(struct pool *pool, uint32_t offset, unsigned block_class)
+{
+    pool->words[offset] = pool->free[block_class];
+    pool->free[block_class] = offset;
+}
+
+static uint32_t pool_pop(struct pool *pool, unsigned block_class)
+{
+    uint32_t offset = pool->free[block_class];
+    pool->free[block_class] = pool->words[offset];
+    return offset;
+}
+
+/* Cuts a block off the smallest larger free one; 0: there is none. */
+static uint32_t pool_cut(struct pool *pool, unsigned block_class)
+{
+    uint32_t want = pool_class_size(block_class);
+    for (unsigned larger = block_class + 1; larger < POOL_CLASSES; larger++) {
+        if (!pool->free[larger]) continue;
+        uint32_t offset = pool_pop(pool, larger), rest = pool_class_size(larger) - want, at = offset + want;
+        while (rest) {
+            unsigned piece = pool_class_for(rest);
+            if (pool_class_size(piece) > rest) piece--;
+            pool_give(pool, at, piece);
+            at += pool_class_size(piece);
+            rest -= pool_class_size(piece);
+        }
+        return offset;
+    }
+    return 0;
+}
+
+static bool pool_grow(struct pool *pool, uint32_t want)
+{
+    size_t size = pool->size + pool->size / 8 + want + 1024;
+    if (size > UINT32_MAX) return false;
+    uint32_t *words = realloc(pool->words, (size + POOL_PADDING) * sizeof *words);
+    if (!words) return false;
+    memset(words + pool->size, 0, (size + POOL_PADDING - pool->size) * sizeof *words);
+    if (!pool->used) pool->used = 4; /* offset 0 means "no block" */
+    pool->words = words;
+    pool->size = size;
+    return true;
+}
+
+/* 0: memory ran out. */
+static uint32_t pool_take(struct pool *pool, unsigned block_class)
+{
+    if (pool->free[block_class]) return pool_pop(pool, block_class);
+    uint32_t want = pool_class_size(block_class);
+    if (pool->used + want > pool->size) {
+        uint32_t offset = pool_cut(pool, block_class);
+        if (offset) return offset;
+        if (!pool_grow(pool, want)) return 0;
+    }
+    uint32_t offset = (uint32_t)pool->used;
+    pool->used += want;
+    return offset;
+}
+
+void pool_close(struct pool *pool)
+{
+    free(pool->words);
+}
+
+static uint32_t cell_room(const struct cell *cell)
+{
+    uint32_t size = pool_class_size(cell->block_class);
+    return cell->copied ? (size - COPY_TRAILER) / 2 : size;
+}
+
+static uint32_t *cell_generation(const struct aoi *aoi, const struct cell *cell)
+{
+    return aoi->pool.words + cell->offset + 2 * (size_t)cell_room(cell);
+}
+
+/* Moves the handles into a block of the class; with copied, the block is one for handles and a (stale) copy. */
+static bool cell_reblock(struct aoi *aoi, struct cell *cell, unsigned block_class, bool copied)
+{
+    uint32_t offset = block_class ? pool_take(&aoi->pool, block_class) : 0;
+    if (block_class && !offset) return false;
+    uint32_t *words = aoi->pool.words;
+    if (cell->count) memcpy(words + offset, words + cell->offset, cell->count * sizeof *words);
+    if (cell->block_class) pool_give(&aoi->pool, cell->offset, cell->block_class);
+    if (cell->copied) aoi->copies--;
+    cell->offset = offset;
+    cell->block_class = (uint8_t)block_class;
+    cell->copied = copied;
+    if (copied) {
+        aoi->copies++;
+        *cell_generation(aoi, cell) = 0;
+    }
+    return true;
+}
+
+static void cell_shrink(struct aoi *aoi, struct cell *cell)
+{
+    if (!cell->count) {
+        if (cell->block_class) CHECK(cell_reblock(aoi, cell, 0, false));
+    } else if (cell->copied) {
+        /* A failure to shrink leaves the larger block. */
+        if (cell->count < cell_room(cell) / 4 && cell_reblock(aoi, cell, pool_class_for(cell->count + 1), false))
+            return;
+    } else if (cell->block_class > 2 && cell->count <= pool_class_size(cell->block_class - 2u)) {
+        if (!cell_reblock(aoi, cell, pool_class_for(cell->count + 1), false)) return;
+    }
+}
+
+bool cell_reserve(struct aoi *aoi, struct cell *cell)
+{
+    if (cell->count < cell_room(cell)) return true;
+    return cell_reblock(aoi, cell, pool_class_for(cell->count + 1), false);
+}
+
+bool cell_add(struct aoi *aoi, struct page *page, struct cell *cell, uint32_t handle)
+{
+    if (!cell_reserve(aoi, cell)) return false;
+    cell_copy_spoil(aoi, cell);
+    cell_handles(aoi, cell)[cell->count++] = handle;
+    page->population++;
+    return true;
+}
+
+void cell_remove_at(struct aoi *aoi, struct page *page, struct cell *cell, uint32_t index)
+{
+    uint32_t *handles = cell_handles(aoi, cell);
+    handles[index] = handles[--cell->count];
+    page->population--;
+    cell_copy_spoil(aoi, cell);
+    cell_shrink(aoi, cell);
+}
+
+void cell_cut_tail(struct aoi *aoi, struct page *page, struct cell *cell)
+{
+    cell->count -= cell->tail;
+    page->population -= cell->tail;
+    cell->tail = 0;
+    cell_copy_spoil(aoi, cell);
+    cell_shrink(aoi, cell);
+}
+
+uint32_t cell_search(const struct aoi *aoi, const struct cell *cell, uint32_t handle)
+{
+    const uint32_t *handles = cell_handles(aoi, cell);
+    uint32_t i = 0, count = cell->count;
+    for (; i + 8 <= count; i += 8) {
+        unsigned hit = 0;
+        for (unsigned j = 0; j < 8; j++) hit |= (unsigned)(handles[i + j] == handle) << j;
+        if (hit) return i + (uint32_t)__builtin_ctz(hit);
+    }
+    while (i < count && handles[i] != handle) i++;
+    CHECK(i < count);
+    return i;
+}
+
+void cell_copy_spoil(struct aoi *aoi, struct cell *cell)
+{
+    if (cell->copied) *cell_generation(aoi, cell) = 0;
+}
+
+const uint32_t *cell_copy(struct aoi *aoi, struct cell *cell)
+{
+    if (cell->count < COPY_FROM) return NULL;
+    if (!cell->copied) {
+        unsigned block_class = pool_class_for(2 * (cell->count + cell->count / 16 + 4) + COPY_TRAILER);
+        if (!cell_reblock(aoi, cell, block_class, true)) return NULL;
+    }
+    uint32_t *handles = cell_handles(aoi, cell), *copy = handles + cell_room(cell);
+    uint32_t *generation = cell_generation(aoi, cell);
+    if (*generation == aoi->generation) return copy;
+    for (uint32_t i = 0; i < cell->count; i++) {
+        const struct body *body = &aoi->bodies[handles[i]];
+        copy[i] = ((uint32_t)body->x & 0xffff) | (uint32_t)body->y << 16;
+    }
+    *generation = aoi->generation;
+    return copy;
+}
