@@ -20,7 +20,24 @@
 #include "common/limits.h"
 #include "proto/wire.h"
 
+/* Positions on the wire: x and y in [0, POSITION_END), z in [-HEIGHT_END, HEIGHT_END), so that a position plus a delta
+ * always fits int32 (and must then be checked against the world). */
+#define POSITION_END (INT32_C(1) << LIMIT_RESOLUTION_BITS)
+#define HEIGHT_END   (INT32_C(1) << (LIMIT_RESOLUTION_BITS - 1))
+/* Versions stay below 2^63 on the wire, so that version + 1 can't wrap. */
+#define VERSION_MAX ((uint64_t)INT64_MAX)
+
 enum stream_kind { STREAM_REGION = 'r', STREAM_GHOST = 'g' };
+
+/* Section numbers of a frame, in the order in which they stand in it. */
+enum frame_section {
+    SECTION_LEFT = 1,
+    SECTION_ENTERED,
+    SECTION_TURNED,
+    SECTION_CLIMBED,
+    SECTION_STATE,
+    SECTION_CHANGED,
+};
 
 /* Why an entity is in a leaf's stream no more. */
 enum left_reason {
@@ -44,13 +61,17 @@ struct entity_record {
 };
 
 void entity_record_write(struct writer *w, const struct entity_record *record);
-void entity_record_read(struct cursor *c, struct entity_record *out); /* sticky errors; x, y >= 0 checked */
+/* Sticky errors. Checked: id not 0, version at most VERSION_MAX, position in range, radius at most INT32_MAX. */
+void entity_record_read(struct cursor *c, struct entity_record *out);
+void position_write(struct writer *w, struct position position);
+struct position position_read(struct cursor *c);
+struct quadkey quadkey_read(struct cursor *c); /* sticky MESSAGE_RANGE unless quadkey_valid */
 
 /* Slot lists as codes. Zero-initialise; slots ascend strictly. The count of codes is known when all are added. */
 struct slot_codes {
     int32_t *codes;
     uint32_t count, room;
-    int64_t last;  /* last slot taken; -1 at first: set by slot_codes_clear */
+    int64_t last; /* last slot taken, where count is not 0 */
 };
 void slot_codes_clear(struct slot_codes *codes);
 void slot_codes_close(struct slot_codes *codes);
@@ -63,6 +84,7 @@ struct slot_iterator {
     uint32_t codes_left, run_left;
     int64_t slot;
 };
+struct slot_iterator slot_iterator_of(struct cursor codes, uint32_t count); /* codes: over the array's items */
 bool slot_iterator_next(struct slot_iterator *it, uint32_t *slot);
 
 struct topic {

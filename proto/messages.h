@@ -14,40 +14,40 @@
 
 /* X(NAME, name, number, lane): numbers are the protocol; never reuse one. */
 #define MESSAGE_KINDS(X)                                                                                               \
-    X(HELLO, hello, 1, FAST)                 /* any -> coordinator, until WELCOME */                                   \
-    X(WELCOME, welcome, 2, FAST)             /* coordinator -> any */                                                  \
-    X(HEARTBEAT, heartbeat, 3, FAST)         /* any <-> coordinator, gateway <-> cell server */                        \
-    X(BYE, bye, 4, SURE)                     /* any -> coordinator: leaves for good */                                 \
-    X(MAP, map, 5, SURE)                     /* coordinator -> any; the same body on topic map/ */                     \
-    X(MAP_REQUEST, map_request, 6, SURE)     /* any -> coordinator */                                                  \
-    X(ENTER, enter, 10, SURE)                /* gateway -> cell server */                                              \
+    X(HELLO, hello, 1, FAST)             /* any -> coordinator, until WELCOME */                                       \
+    X(WELCOME, welcome, 2, FAST)         /* coordinator -> any */                                                      \
+    X(HEARTBEAT, heartbeat, 3, FAST)     /* any <-> coordinator, gateway <-> cell server */                            \
+    X(BYE, bye, 4, SURE)                 /* any -> coordinator: leaves for good */                                     \
+    X(MAP, map, 5, SURE)                 /* coordinator -> any; the same body on topic map/ */                         \
+    X(MAP_REQUEST, map_request, 6, SURE) /* any -> coordinator */                                                      \
+    X(ENTER, enter, 10, SURE)            /* gateway -> cell server */                                                  \
     X(LEAVE, leave, 11, SURE)                                                                                          \
     X(SET_STATE, set_state, 12, SURE)                                                                                  \
     X(SET_RADIUS, set_radius, 13, SURE)                                                                                \
     X(MOVES, moves, 14, FAST)                                                                                          \
-    X(RESULT, result, 15, SURE)              /* cell server -> gateway */                                              \
-    X(OWNER, owner, 16, SURE)                /* cell server -> gateway: I own that entity now */                       \
-    X(VIEWS, views, 17, SURE)                /* cell server -> gateway */                                              \
-    X(EMIT, emit, 18, SURE)                  /* gateway -> owner of the place */                                       \
-    X(EVENT_RELAY, event_relay, 19, SURE)    /* cell server -> cell server */                                          \
-    X(EVENT, event, 20, SURE)                /* cell server -> gateway */                                              \
-    X(QUERY, query, 21, SURE)                /* gateway -> cell server; also on the query lane */                      \
+    X(RESULT, result, 15, SURE)           /* cell server -> gateway */                                                 \
+    X(OWNER, owner, 16, SURE)             /* cell server -> gateway: I own that entity now */                          \
+    X(VIEWS, views, 17, SURE)             /* cell server -> gateway */                                                 \
+    X(EMIT, emit, 18, SURE)               /* gateway -> owner of the place */                                          \
+    X(EVENT_RELAY, event_relay, 19, SURE) /* cell server -> cell server */                                             \
+    X(EVENT, event, 20, SURE)             /* cell server -> gateway */                                                 \
+    X(QUERY, query, 21, SURE)             /* gateway -> cell server; also on the query lane */                         \
     X(QUERY_RESULT, query_result, 22, SURE)                                                                            \
-    X(LOOKUP, lookup, 23, SURE)              /* gateway -> cell server; also on the query lane */                      \
+    X(LOOKUP, lookup, 23, SURE) /* gateway -> cell server; also on the query lane */                                   \
     X(LOOKUP_RESULT, lookup_result, 24, SURE)                                                                          \
-    X(SUBSCRIBE, subscribe, 25, SURE)        /* any -> owner of the leaf; answered by SNAPSHOT or UNSUBSCRIBED */      \
+    X(SUBSCRIBE, subscribe, 25, SURE) /* any -> owner of the leaf; answered by SNAPSHOT or UNSUBSCRIBED */             \
     X(UNSUBSCRIBE, unsubscribe, 26, SURE)                                                                              \
     X(SNAPSHOT_REQUEST, snapshot_request, 27, QUERY)                                                                   \
     X(SNAPSHOT, snapshot, 28, SURE)                                                                                    \
-    X(UNSUBSCRIBED, unsubscribed, 29, SURE)  /* owner -> subscriber: not here (any more) */                            \
-    X(OFFER, offer, 30, SURE)                /* hand-off, cell server -> cell server */                                \
+    X(UNSUBSCRIBED, unsubscribed, 29, SURE) /* owner -> subscriber: not here (any more) */                             \
+    X(OFFER, offer, 30, SURE)               /* hand-off, cell server -> cell server */                                 \
     X(ACCEPT, accept, 31, SURE)                                                                                        \
     X(REFUSE, refuse, 32, SURE)                                                                                        \
-    X(FORWARD, forward, 33, SURE)            /* a gateway's command that came to a former owner */                     \
-    X(MOVES_LOST, moves_lost, 34, SURE)      /* cell server -> gateway: send positions again */                        \
+    X(FORWARD, forward, 33, SURE)       /* a gateway's command that came to a former owner */                          \
+    X(MOVES_LOST, moves_lost, 34, SURE) /* cell server -> gateway: send positions again */                             \
     X(STATUS_REQUEST, status_request, 40, QUERY)                                                                       \
     X(STATUS, status, 41, QUERY)                                                                                       \
-    X(FAULT, fault, 42, QUERY)               /* the answer to a query that can't be answered */
+    X(FAULT, fault, 42, QUERY) /* the answer to a query that can't be answered */
 
 enum message_kind {
 #define X(NAME, name, number, lane) MESSAGE_##NAME = number,
@@ -107,8 +107,8 @@ struct leaf_owner {
     struct node_id primary, standby; /* NODE_NONE: none */
     uint32_t feed;                   /* which of the primary's feeds carries r/<leaf>/ */
 };
-/* base 0: the whole map, in `parts` messages. Else the changes from revision base to rev, one part: nodes and leaves
- * replace or add; nodes in gone_nodes and leaves in gone_leaves are no more. */
+/* base 0: the whole map, in `parts` messages; part counts from 0, here and everywhere. Else the changes from revision
+ * base to rev, one part: nodes and leaves replace or add; nodes in gone_nodes and leaves in gone_leaves are no more. */
 struct map {
     uint64_t term, rev, base;
     uint32_t part, parts;
@@ -171,8 +171,8 @@ enum view_part {
 /* msgpack: [observer, version, part, [unsee...], [see...]]; ids ascending */
 struct view_item {
     struct entity_id observer;
-    uint64_t version; /* of the observer: older than the receiver's is ignored */
-    enum view_part part;
+    uint64_t version;    /* of the observer: older than the receiver's is ignored */
+    enum view_part part; /* unsee is empty but in VIEW_CHANGES */
     uint32_t unsee_count, see_count;
     struct cursor unsee, see; /* entity_next */
 };
@@ -203,7 +203,8 @@ struct query {
     uint64_t request;
     enum query_shape shape;
     int32_t layer; /* -1: all */
-    /* circle: centre (a, b), radius c, d unused 0; rectangle: min (a, b), max (c, d), closed */
+    /* circle: centre (a, b), radius c >= 0, d = 0; rectangle: min (a, b), max (c, d), closed, min <= max.
+     * All above -POSITION_END: squares of differences then fit 63 bits. */
     int32_t a, b, c, d;
 };
 /* msgpack: [id, version, x, y, z] */
@@ -256,7 +257,8 @@ struct unsubscribed {
 };
 
 /* All of an entity, for another owner. `recall` are the ids that it sees in its hysteresis band (they lie beyond its
- * radius, so the new owner could not know). msgpack: [record, gateway, seq position, seq state, seq radius, [recall]] */
+ * radius, so the new owner could not know). msgpack: [record, gateway, seq position, seq state, seq radius, [recall]]
+ */
 struct transfer {
     struct entity_record record;
     struct node_id gateway;
@@ -326,7 +328,7 @@ void result_encode(struct writer *w, const struct result *m);
 enum terrane_error result_decode(struct cursor c, struct result *m) TERRANE_MUST_CHECK;
 void owner_encode(struct writer *w, const struct owner *m);
 enum terrane_error owner_decode(struct cursor c, struct owner *m) TERRANE_MUST_CHECK;
-void emit_encode(struct writer *w, enum message_kind kind, const struct emit *m); /* EMIT or EVENT_RELAY */
+void emit_encode(struct writer *w, enum message_kind kind, const struct emit *m);   /* EMIT or EVENT_RELAY */
 enum terrane_error emit_decode(struct cursor c, struct emit *m) TERRANE_MUST_CHECK; /* either kind */
 void query_encode(struct writer *w, const struct query *m);
 enum terrane_error query_decode(struct cursor c, struct query *m) TERRANE_MUST_CHECK;

@@ -20,8 +20,8 @@ void writer_clear(struct writer *w); /* size = 0, keeps the buffer */
 void writer_raw(struct writer *w, const void *bytes, size_t size);
 void writer_nil(struct writer *w);
 void writer_bool(struct writer *w, bool v);
-void writer_uint(struct writer *w, uint64_t v);
-void writer_int(struct writer *w, int64_t v);
+static inline void writer_uint(struct writer *w, uint64_t v);
+static inline void writer_int(struct writer *w, int64_t v);
 void writer_double(struct writer *w, double v);
 void writer_str(struct writer *w, const char *text); /* NUL-terminated; NULL is "" */
 void writer_bin(struct writer *w, const void *bytes, size_t size);
@@ -31,7 +31,8 @@ size_t writer_array_open(struct writer *w);
 void writer_array_close(struct writer *w, size_t mark, uint32_t count);
 
 /* A reader with a sticky error: after the first fault every call returns zero and moves nothing, so a decoder reads
- * straight through and checks once. */
+ * straight through and checks once. A fault also sets end = at, which spares the hot paths a second test.
+ * Values in a longer form than needed are accepted, as other libraries write them. */
 struct cursor {
     const uint8_t *at, *end;
     enum terrane_error error;
@@ -40,8 +41,8 @@ struct cursor {
 struct cursor cursor_of(const void *bytes, size_t size);
 void cursor_fail(struct cursor *c, enum terrane_error error);
 /* Values outside [min, max]: MESSAGE_RANGE. Another type: MESSAGE_TYPE. Past the end: MESSAGE_TRUNCATED. */
-uint64_t cursor_uint(struct cursor *c, uint64_t max);
-int64_t cursor_int(struct cursor *c, int64_t min, int64_t max);
+static inline uint64_t cursor_uint(struct cursor *c, uint64_t max);
+static inline int64_t cursor_int(struct cursor *c, int64_t min, int64_t max);
 double cursor_double(struct cursor *c); /* finite, else MESSAGE_RANGE; integers are accepted */
 bool cursor_bool(struct cursor *c);
 bool cursor_nil(struct cursor *c); /* consumes a nil if one is next, and says so */
@@ -49,11 +50,53 @@ bool cursor_nil(struct cursor *c); /* consumes a nil if one is next, and says so
 uint32_t cursor_array(struct cursor *c, uint32_t min, uint32_t max);
 /* Points into the message. Returns the size, at most max. */
 size_t cursor_bin(struct cursor *c, size_t max, const uint8_t **bytes);
+/* The same for text; an inner NUL: MESSAGE_RANGE. Not NUL-terminated. */
+size_t cursor_text(struct cursor *c, size_t max, const char **text);
 /* Copies at most room - 1 bytes and a NUL; longer or with an inner NUL: MESSAGE_RANGE. */
 void cursor_str(struct cursor *c, char *out, size_t room);
-/* Skips one value, whatever it is, nested at most 8 deep. */
+/* Skips one value: anything the writer can write, arrays nested at most 8 deep (deeper: MESSAGE_RANGE). */
 void cursor_skip(struct cursor *c);
 /* The error so far, or MESSAGE_TRAILING if bytes are left. */
 enum terrane_error cursor_end(const struct cursor *c) TERRANE_MUST_CHECK;
+
+/* The rest is inline because frames are columns of small integers: one byte each, written and read in a few ns. */
+void writer_uint_long(struct writer *w, uint64_t v);
+void writer_int_long(struct writer *w, int64_t v);
+uint64_t cursor_uint_long(struct cursor *c, uint64_t max);
+int64_t cursor_int_long(struct cursor *c, int64_t min, int64_t max);
+
+static inline void writer_uint(struct writer *w, uint64_t v)
+{
+    if (v < 0x80 && w->size < w->room)
+        w->data[w->size++] = (uint8_t)v;
+    else
+        writer_uint_long(w, v);
+}
+
+static inline void writer_int(struct writer *w, int64_t v)
+{
+    if (v >= -32 && v < 0x80 && w->size < w->room)
+        w->data[w->size++] = (uint8_t)v;
+    else
+        writer_int_long(w, v);
+}
+
+static inline uint64_t cursor_uint(struct cursor *c, uint64_t max)
+{
+    if (c->at < c->end && *c->at < 0x80 && *c->at <= max) return *c->at++;
+    return cursor_uint_long(c, max);
+}
+
+static inline int64_t cursor_int(struct cursor *c, int64_t min, int64_t max)
+{
+    if (c->at < c->end) {
+        int64_t v = (int8_t)*c->at;
+        if (v >= -32 && v >= min && v <= max) {
+            c->at++;
+            return v;
+        }
+    }
+    return cursor_int_long(c, min, max);
+}
 
 #endif
