@@ -22,8 +22,8 @@ struct log_entry {
 };
 
 /* Names for flags, in order of enum log_level / log_style; NULL-terminated. */
-extern const char *const log_level_names[];
-extern const char *const log_style_names[];
+const char *const *log_level_names(void);
+const char *const *log_style_names(void);
 
 /* Writes one line with its newline into out[LOG_LINE_ROOM]; returns its size. Control characters are escaped, so that
  * one entry is one line whatever it holds. */

@@ -24,7 +24,7 @@ struct shell_core {
     void *core;
     void (*step)(void *core, const struct event *in, uint64_t now_us, struct outbox *out);
     uint64_t (*deadline_us)(const void *core); /* UINT64_MAX: none */
-    uint64_t (*tick_us)(const void *core);     /* asked after each step; NULL: no ticks. Not when embedded */
+    uint64_t (*tick_us)(const void *core); /* asked whenever the core has stepped; NULL: no ticks. Not when embedded */
 };
 
 /* Where OUTPUT_STORE goes. The answer is shell_stored(token), at once or later, exactly once. Without a store it is
@@ -43,7 +43,8 @@ struct shell_log {
 struct shell_options {
     struct link_options link; /* wake is the shell's */
     struct shell_log log;
-    bool embedded; /* no libev loop, no signals: shell_fd and shell_dispatch */
+    bool embedded;   /* no libev loop, no signals: shell_fd and shell_dispatch */
+    bool no_signals; /* leave SIGTERM, SIGINT and SIGPIPE alone (several shells in one process) */
 };
 
 /* A node id for this incarnation: random, above the reserved ones (core.h). */
