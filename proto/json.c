@@ -1,0 +1,128 @@
+#include "proto/json.h"
+
+#include "common/check.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void put(struct writer *w, const char *text)
+{
+    writer_raw(w, text, strlen(text));
+}
+
+/* A value or key needs a comma unless it is the first in its bracket or follows its key. */
+static void separate(struct writer *w)
+{
+    if (w->size == 0) return;
+    uint8_t last = w->data[w->size - 1];
+    if (last != '{' && last != '[' && last != ':') put(w, ",");
+}
+
+void json_open(struct writer *w, char bracket)
+{
+    CHECK(bracket == '{' || bracket == '[');
+    separate(w);
+    writer_raw(w, &bracket, 1);
+}
+
+void json_close(struct writer *w, char bracket)
+{
+    CHECK(bracket == '}' || bracket == ']');
+    writer_raw(w, &bracket, 1);
+}
+
+/* Bytes of the well-formed UTF-8 sequence at `at` (no overlong forms, no surrogates); 0: none is there. */
+static size_t utf8_size(const uint8_t *at)
+{
+    size_t size = at[0] < 0x80                    ? 1
+                  : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
+                  : at[0] >= 0xe0 && at[0] < 0xf0 ? 3
+                  : at[0] >= 0xf0 && at[0] < 0xf5 ? 4
+                                                  : 0;
+    for (size_t i = 1; i < size; i++) {
+        if ((at[i] & 0xc0) != 0x80) return 0;
+    }
+    bool overlong = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
+    bool outside = (at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf4 && at[1] > 0x8f);
+    return overlong || outside ? 0 : size;
+}
+
+static void quote(struct writer *w, const char *text)
+{
+    put(w, "\"");
+    for (const uint8_t *at = (const uint8_t *)text; *at != 0;) {
+        size_t size = utf8_size(at);
+        if (size == 0) {
+            put(w, "?");
+            size = 1;
+        } else if (*at < 0x20 || *at == 0x7f) {
+            char escape[8];
+            snprintf(escape, sizeof escape, "\\u%04x", *at);
+            put(w, escape);
+        } else {
+            if (*at == '"' || *at == '\\') put(w, "\\");
+            writer_raw(w, at, size);
+        }
+        at += size;
+    }
+    put(w, "\"");
+}
+
+void json_key(struct writer *w, const char *key)
+{
+    separate(w);
+    quote(w, key);
+    put(w, ":");
+}
+
+void json_text(struct writer *w, const char *text)
+{
+    separate(w);
+    quote(w, text);
+}
+
+void json_uint(struct writer *w, uint64_t v)
+{
+    char digits[24];
+    separate(w);
+    snprintf(digits, sizeof digits, "%" PRIu64, v);
+    put(w, digits);
+}
+
+void json_double(struct writer *w, double v)
+{
+    char digits[32];
+    CHECK(isfinite(v));
+    separate(w);
+    snprintf(digits, sizeof digits, "%.15g", v);
+    double back = 0;
+    if (sscanf(digits, "%lf", &back) != 1 || memcmp(&back, &v, sizeof v) != 0) {
+        snprintf(digits, sizeof digits, "%.17g", v);
+    }
+    put(w, digits);
+}
+
+void json_bool(struct writer *w, bool v)
+{
+    separate(w);
+    put(w, v ? "true" : "false");
+}
+
+void json_null(struct writer *w)
+{
+    separate(w);
+    put(w, "null");
+}
+
+void json_id(struct writer *w, uint64_t v)
+{
+    char digits[24];
+    if (v == 0) {
+        json_null(w);
+        return;
+    }
+    snprintf(digits, sizeof digits, "%" PRIu64, v);
+    json_text(w, digits);
+}
