@@ -6,7 +6,8 @@
 
 struct world world_default(void)
 {
-    struct world world = {.cell_size = 50.0, .depth = 8, .resolution_bits = 21, .view_mode = VIEW_RADIUS, .tick_hz = 20};
+    struct world world = {
+        .cell_size = 50.0, .depth = 8, .resolution_bits = 21, .view_mode = VIEW_RADIUS, .tick_hz = 20};
     world.z_range = UINT32_MAX;
     world.radius_max = world_length(&world, 200.0);
     world.hysteresis = world_length(&world, 5.0);
@@ -28,19 +29,31 @@ enum terrane_error world_check(const struct world *world)
     return lengths ? TERRANE_ERR_OK : TERRANE_ERR_CONFIG;
 }
 
+bool world_equal(const struct world *a, const struct world *b)
+{
+    return a->origin_x == b->origin_x && a->origin_y == b->origin_y && a->cell_size == b->cell_size &&
+           a->depth == b->depth && a->resolution_bits == b->resolution_bits && a->view_mode == b->view_mode &&
+           a->edge == b->edge && a->radius_max == b->radius_max && a->hysteresis == b->hysteresis &&
+           a->z_range == b->z_range && a->handoff_hysteresis == b->handoff_hysteresis && a->tick_hz == b->tick_hz;
+}
+
 double world_unit(const struct world *world)
 {
     return ldexp(world->cell_size, (int)world->depth - (int)world->resolution_bits);
 }
 
-static double clamped(double v, double low, double high) { return v < low ? low : v > high ? high : v; }
+static double clamped(double v, double low, double high)
+{
+    return v < low ? low : v > high ? high : v;
+}
 
 enum terrane_error world_position(const struct world *world, double x, double y, double z, struct position *out)
 {
     if (!isfinite(x) || !isfinite(y) || !isfinite(z)) return TERRANE_ERR_POSITION_INVALID;
     double unit = world_unit(world);
     double last = ldexp(1.0, (int)world->resolution_bits) - 1;
-    double px = floor((x - world->origin_x) / unit), py = floor((y - world->origin_y) / unit), pz = floor(z / unit + 0.5);
+    double px = floor((x - world->origin_x) / unit), py = floor((y - world->origin_y) / unit),
+           pz = floor(z / unit + 0.5);
     if (world->edge == WORLD_EDGE_CLAMP) {
         px = clamped(px, 0, last);
         py = clamped(py, 0, last);
@@ -74,7 +87,10 @@ bool world_contains(const struct world *world, struct position p)
     return p.x >= 0 && p.y >= 0 && p.x < side && p.y < side;
 }
 
-uint32_t world_cell_side(const struct world *world) { return UINT32_C(1) << (world->resolution_bits - world->depth); }
+uint32_t world_cell_side(const struct world *world)
+{
+    return UINT32_C(1) << (world->resolution_bits - world->depth);
+}
 
 int64_t world_strip(const struct world *world)
 {
@@ -86,7 +102,10 @@ int64_t world_strip(const struct world *world)
     return (strip + cell - 1) / cell * cell;
 }
 
-uint32_t quadkey_depth(struct quadkey k) { return k.v == 0 ? 0 : (63u - (uint32_t)__builtin_clzll(k.v)) / 2; }
+uint32_t quadkey_depth(struct quadkey k)
+{
+    return k.v == 0 ? 0 : (63u - (uint32_t)__builtin_clzll(k.v)) / 2;
+}
 
 struct quadkey quadkey_child(struct quadkey k, uint32_t digit)
 {
@@ -94,7 +113,10 @@ struct quadkey quadkey_child(struct quadkey k, uint32_t digit)
     return (struct quadkey){k.v << 2 | digit};
 }
 
-struct quadkey quadkey_parent(struct quadkey k) { return (struct quadkey){k.v >> 2}; }
+struct quadkey quadkey_parent(struct quadkey k)
+{
+    return (struct quadkey){k.v >> 2};
+}
 
 bool quadkey_contains(struct quadkey ancestor, struct quadkey k)
 {
@@ -167,8 +189,14 @@ bool square_contains(struct square s, struct position p)
     return p.x >= s.x && p.y >= s.y && p.x < s.x + s.side && p.y < s.y + s.side;
 }
 
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Distance of v to [low, low + side); 0 inside. */
 static int64_t outside(int64_t v, int64_t low, int64_t side)

@@ -21,6 +21,7 @@ struct square {
 struct world world_default(void);
 /* Errors: CONFIG if a constant is out of its range or they contradict each other. */
 enum terrane_error world_check(const struct world *world) TERRANE_MUST_CHECK;
+bool world_equal(const struct world *a, const struct world *b);
 /* World units (m) in one position unit. */
 double world_unit(const struct world *world);
 /* From world units to a position; z is rounded likewise. Errors: POSITION_INVALID, POSITION_OUTSIDE (edge refuse). */
@@ -37,7 +38,7 @@ uint32_t world_cell_side(const struct world *world); /* position units */
 
 uint32_t quadkey_depth(struct quadkey k);
 struct quadkey quadkey_child(struct quadkey k, uint32_t digit);
-struct quadkey quadkey_parent(struct quadkey k); /* of the root: NONE */
+struct quadkey quadkey_parent(struct quadkey k);                  /* of the root: NONE */
 bool quadkey_contains(struct quadkey ancestor, struct quadkey k); /* itself included */
 /* Orders regions by the Z-order of their south-west corners, ancestors first. <0, 0, >0. */
 int quadkey_compare(struct quadkey a, struct quadkey b);

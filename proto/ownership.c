@@ -102,8 +102,8 @@ static bool newer(const struct ownership *o, const struct map *map)
 
 static enum ownership_result apply_whole(struct ownership *o, struct map *map)
 {
-    bool goes_on = map->part > 0 && map->term == o->incoming_term && map->rev == o->incoming_rev &&
-                   map->part == o->incoming_parts;
+    bool goes_on =
+        map->part > 0 && map->term == o->incoming_term && map->rev == o->incoming_rev && map->part == o->incoming_parts;
     if (map->part == 0) {
         list_close(&o->incoming);
         o->incoming_term = map->term;

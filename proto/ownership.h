@@ -18,7 +18,7 @@ struct ownership_list {
     uint32_t depth_min, depth_max; /* of the leaves */
 };
 
-struct ownership { /* zero-initialise to open */
+struct ownership {      /* zero-initialise to open */
     uint64_t term, rev; /* 0, 0: nothing known yet */
     struct ownership_list now, incoming;
     uint64_t incoming_term, incoming_rev;

@@ -1,0 +1,208 @@
+/* What gateways ask of their entities. Every command is an idempotent write of a register (position, state, radius),
+ * ordered by the gateway's sequence, so repeating one is harmless. */
+#include "cellserver/internal.h"
+
+void command_result(struct cellserver *cs, struct node_id gateway, const struct result *result)
+{
+    uint32_t peer = peer_find(cs, gateway);
+    if (peer == NONE || result->request == 0) return;
+    writer_clear(&cs->message);
+    result_encode(&cs->message, result);
+    peer_send(cs, peer, &cs->message, true);
+}
+
+static void answer(struct cellserver *cs, struct node_id gateway, uint64_t request, struct entity_id id,
+                   enum terrane_error error)
+{
+    command_result(cs, gateway, &(struct result){.request = request, .id = id, .error = error});
+}
+
+static enum terrane_error enter_leaf(const struct cellserver *cs, const struct entity_record *record, uint32_t *leaf)
+{
+    if (!world_contains(&cs->world, record->position)) return TERRANE_ERR_POSITION_OUTSIDE;
+    if (record->radius > cs->world.radius_max) return TERRANE_ERR_RADIUS_TOO_LARGE;
+    if (cs->stats.owned >= LIMIT_ENTITIES) return TERRANE_ERR_LIMIT;
+    const struct leaf_owner *owner = ownership_at(&cs->map, &cs->world, record->position);
+    if (owner == NULL || owner->primary.v == 0) return TERRANE_ERR_REGION_UNOWNED;
+    *leaf = leaf_find(cs, owner->leaf);
+    return *leaf == NONE ? TERRANE_ERR_NOT_OWNER : TERRANE_ERR_OK;
+}
+
+static void enter_new(struct cellserver *cs, const struct enter *m, struct node_id gateway, uint32_t leaf)
+{
+    uint32_t ghost = entity_find(cs, m->record.id);
+    if (ghost != NONE) {
+        /* An older life of this id, last heard of from a neighbour. */
+        entity_unplace(cs, ghost);
+        entity_free(cs, ghost);
+        cs->stats.ghosts--;
+    }
+    uint32_t at = entity_new(cs, &m->record, ENTITY_OWNED);
+    struct entity *e = &cs->entities[at];
+    e->gateway = gateway;
+    e->enter_request = m->request;
+    e->position_sequence = e->state_sequence = e->radius_sequence = m->sequence;
+    e->view_whole = true;
+    CHECK(entity_place(cs, at, m->record.radius) == TERRANE_ERR_OK);
+    replicas_supersede(cs->ghosts, cs->now_us, m->record.id, m->record.version);
+    entity_join_leaf(cs, at, leaf);
+    views_touch(cs, at);
+    cs->stats.enters++;
+}
+
+void command_enter(struct cellserver *cs, uint32_t peer, struct cursor message)
+{
+    struct enter m;
+    struct node_id gateway = cs->peers[peer].info.node;
+    if (enter_decode(message, &m) != TERRANE_ERR_OK) {
+        cs->stats.malformed++;
+        return;
+    }
+    struct result result = {.request = m.request, .id = m.record.id, .version = m.record.version};
+    uint32_t known = entity_find(cs, m.record.id), leaf = NONE;
+    struct entity *e = known == NONE ? NULL : &cs->entities[known];
+    if (e != NULL && e->status == ENTITY_OWNED) {
+        bool again = node_id_equal(e->gateway, gateway) && e->enter_request == m.request;
+        result.error = again ? TERRANE_ERR_OK : TERRANE_ERR_ENTITY_EXISTS;
+        result.version = e->version;
+    } else if (e != NULL && e->version >= m.record.version) {
+        result.error = TERRANE_ERR_ENTITY_EXISTS;
+    } else {
+        result.error = enter_leaf(cs, &m.record, &leaf);
+        if (result.error == TERRANE_ERR_OK) enter_new(cs, &m, gateway, leaf);
+    }
+    command_result(cs, gateway, &result);
+}
+
+/* The owned entity that a command of this gateway is for; NONE: the command has been forwarded, buffered, or answered
+ * with an error. */
+static uint32_t command_target(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor command,
+                               uint64_t request, struct entity_id id)
+{
+    uint32_t at = entity_find(cs, id);
+    if (at == NONE || cs->entities[at].status != ENTITY_OWNED) {
+        if (handoff_forward(cs, id, gateway, hops, command)) return NONE;
+        cs->stats.not_owner++;
+        answer(cs, gateway, request, id, at == NONE ? TERRANE_ERR_ENTITY_UNKNOWN : TERRANE_ERR_NOT_OWNER);
+        return NONE;
+    }
+    if (!node_id_equal(cs->entities[at].gateway, gateway)) {
+        cs->stats.dropped++;
+        answer(cs, gateway, request, id, TERRANE_ERR_NOT_OWNER);
+        return NONE;
+    }
+    if (!cs->entities[at].leaving) return at;
+    handoff_buffer(cs, at, gateway, command);
+    return NONE;
+}
+
+static bool command_leave(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor command)
+{
+    struct leave m;
+    if (leave_decode(command, &m) != TERRANE_ERR_OK) return false;
+    uint32_t at = command_target(cs, gateway, hops, command, m.request, m.id);
+    if (at == NONE) return true;
+    entity_remove(cs, at);
+    cs->stats.leaves_done++;
+    answer(cs, gateway, m.request, m.id, TERRANE_ERR_OK);
+    return true;
+}
+
+static bool command_set_state(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor command)
+{
+    struct set_state m;
+    if (set_state_decode(command, &m) != TERRANE_ERR_OK) return false;
+    uint32_t at = command_target(cs, gateway, hops, command, m.request, m.id);
+    if (at == NONE) return true;
+    struct entity *e = &cs->entities[at];
+    if (m.sequence > e->state_sequence) {
+        e->state_sequence = m.sequence;
+        entity_set_state(e, m.state, m.state_size);
+        stream_touch_state(cs->leaves[e->leaf].region, e->region_slot);
+        if (e->ghost_slot != STREAM_SLOT_NONE) stream_touch_state(cs->leaves[e->leaf].ghost, e->ghost_slot);
+    }
+    answer(cs, gateway, m.request, m.id, TERRANE_ERR_OK);
+    return true;
+}
+
+static bool command_set_radius(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor command)
+{
+    struct set_radius m;
+    if (set_radius_decode(command, &m) != TERRANE_ERR_OK) return false;
+    if (m.radius > cs->world.radius_max) {
+        answer(cs, gateway, m.request, m.id, TERRANE_ERR_RADIUS_TOO_LARGE);
+        return true;
+    }
+    uint32_t at = command_target(cs, gateway, hops, command, m.request, m.id);
+    if (at == NONE) return true;
+    struct entity *e = &cs->entities[at];
+    if (m.sequence > e->radius_sequence) {
+        e->radius_sequence = m.sequence;
+        e->radius = m.radius;
+        CHECK(aoi_set_radius(cs->aoi, e->aoi, m.radius, views_sink, cs) == TERRANE_ERR_OK);
+        stream_touch_constants(cs->leaves[e->leaf].region, e->region_slot);
+        if (e->ghost_slot != STREAM_SLOT_NONE) stream_touch_constants(cs->leaves[e->leaf].ghost, e->ghost_slot);
+    }
+    answer(cs, gateway, m.request, m.id, TERRANE_ERR_OK);
+    return true;
+}
+
+static void move_elsewhere(struct cellserver *cs, struct node_id gateway, uint32_t hops, uint64_t sequence,
+                           const struct move *move)
+{
+    writer_clear(&cs->single);
+    moves_begin(&cs->single, &(struct moves){.sequence = sequence, .count = 1});
+    moves_add(&cs->single, move);
+    struct cursor command = cursor_of(cs->single.data, cs->single.size);
+    if (!handoff_forward(cs, move->id, gateway, hops, command)) cs->stats.not_owner++;
+}
+
+void command_moves(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor message)
+{
+    struct moves m;
+    struct move move;
+    if (moves_decode(message, &m) != TERRANE_ERR_OK) {
+        cs->stats.malformed++;
+        return;
+    }
+    while (moves_next(&m, &move)) {
+        uint32_t at = entity_find(cs, move.id);
+        if (at == NONE || cs->entities[at].status != ENTITY_OWNED) {
+            move_elsewhere(cs, gateway, hops, m.sequence, &move);
+            continue;
+        }
+        struct entity *e = &cs->entities[at];
+        if (!node_id_equal(e->gateway, gateway) || !world_contains(&cs->world, move.position)) {
+            cs->stats.malformed++;
+        } else if (m.sequence <= e->position_sequence) {
+            cs->stats.stale++;
+        } else {
+            e->position_sequence = m.sequence;
+            e->pending_position = move.position;
+            e->pending_yaw = move.yaw;
+            if (e->leaving) {
+                e->move_buffered = true;
+            } else {
+                entity_note_move(cs, at);
+            }
+        }
+    }
+}
+
+void command_handle(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor command)
+{
+    enum message_kind kind;
+    bool well = message_kind_of(command, &kind) == TERRANE_ERR_OK;
+    if (well && kind == MESSAGE_LEAVE) {
+        well = command_leave(cs, gateway, hops, command);
+    } else if (well && kind == MESSAGE_SET_STATE) {
+        well = command_set_state(cs, gateway, hops, command);
+    } else if (well && kind == MESSAGE_SET_RADIUS) {
+        well = command_set_radius(cs, gateway, hops, command);
+    } else if (well && kind == MESSAGE_MOVES) {
+        command_moves(cs, gateway, hops, command);
+    } else {
+        well = false;
+    }
+    if (!well) cs->stats.malformed++;
+}

@@ -1,0 +1,282 @@
+/* What the files of the cell server's core share. Nothing outside cellserver/ includes this.
+ *
+ * One struct cellserver holds tables of plain structs that refer to each other by index. Who owns which part:
+ *   peers.c      nodes, sessions, links, what goes out          leaves.c   own leaves, their streams and subscribers
+ *   entities.c   the entity table, owned and ghosts alike       border.c   ghosts in (replicas) and out (strip)
+ *   handoff.c    offers, answers, forwards                      views.c    AOI changes -> VIEWS for gateways
+ *   commands.c   what gateways ask                              queries.c  queries, look-ups, map events
+ *   status.c     STATUS as JSON                                 cellserver.c  step, tick, coordinator link */
+#ifndef TERRANE_CELLSERVER_INTERNAL_H
+#define TERRANE_CELLSERVER_INTERNAL_H
+
+#include "aoi/aoi.h"
+#include "cellserver/cellserver.h"
+#include "common/array.h"
+#include "common/check.h"
+#include "common/table.h"
+#include "proto/ownership.h"
+#include "proto/session.h"
+#include "stream/replicas.h"
+#include "stream/writer.h"
+
+#define NONE UINT32_MAX
+
+#define HELLO_EVERY_US        UINT64_C(200000)
+#define HEARTBEAT_EVERY_US    UINT64_C(250000)
+#define COORDINATOR_SILENT_US UINT64_C(1000000)
+#define BORDER_RETRY_US       UINT64_C(200000)   /* a refused or impossible hand-off is tried again after */
+#define FORWARD_KEEP_US       UINT64_C(30000000) /* how long a former owner knows where an entity went */
+#define EVENT_KEEP_US         UINT64_C(3000000)  /* how long a map event is told to entities that arrive late */
+#define GATEWAY_GRACE_US      UINT64_C(10000000) /* entities of a gateway that has gone stay so long */
+#define FORWARD_HOPS          8u
+
+enum entity_status { ENTITY_FREE, ENTITY_OWNED, ENTITY_GHOST };
+
+struct entity {
+    enum entity_status status;
+    bool leaving;       /* OFFERed, not answered yet: commands are buffered */
+    bool move_buffered; /* a move came while leaving */
+    bool moved;         /* in cs->moved: pending_* are to be applied at the tick */
+    bool straying;      /* in cs->straying: past its leaf's border, waits for an owner to go to */
+    bool view_whole;    /* its gateway is to get the whole view at the end of this tick */
+    bool touched;       /* in cs->touched */
+    uint16_t layer;
+    uint8_t yaw, pending_yaw;
+    uint32_t kind, flags, radius;
+    struct entity_id id;
+    uint64_t version;
+    struct position position, pending_position;
+    uint8_t *state;
+    uint32_t state_size, state_room;
+    struct node_id gateway;
+    uint64_t position_sequence, state_sequence, radius_sequence, enter_request;
+    uint32_t leaf; /* own leaf (index); owned only */
+    uint32_t region_slot, ghost_slot;
+    uint32_t aoi;       /* handle */
+    uint32_t view_head; /* newest pending view change, NONE */
+    struct node_id offered_to;
+    uint32_t next_free;
+};
+
+/* One pending view change of an observer, a link in its list. */
+struct view_change {
+    uint64_t subject;
+    uint32_t next;
+    bool see;
+};
+
+struct subscriber {
+    uint32_t peer;
+    enum stream_kind stream;
+    bool wants_snapshot;
+};
+
+struct own_leaf {
+    bool used, ghost_on;
+    struct quadkey key;
+    uint32_t epoch, feed, count;
+    struct square square;
+    struct stream_writer *region, *ghost;
+    struct subscriber *subscribers;
+    uint32_t subscriber_count, subscriber_room;
+};
+
+struct peer {
+    bool used, linked, urgent;
+    bool resync; /* its view changes were dropped: send whole views when its queue has drained */
+    struct node_info info;
+    struct session *session;
+    uint64_t moves_lost; /* fast packets that went missing, to be told at the tick */
+    uint32_t feed_refs[NODE_FEEDS + 1];
+    bool feed_up[NODE_FEEDS + 1];
+    struct writer views; /* view items of this tick */
+    uint32_t view_items;
+};
+
+/* A command of a gateway for an entity that is between owners. */
+struct buffered {
+    bool used;
+    uint32_t entity;
+    uint64_t order;
+    struct node_id gateway;
+    struct writer command;
+};
+
+struct forward_entry {
+    struct entity_id id;
+    struct node_id to;
+    uint64_t until_us;
+};
+
+struct recent_event {
+    struct emit emit; /* payload: own copy */
+    uint8_t *payload;
+    uint64_t until_us;
+};
+
+struct absent_gateway {
+    struct node_id node;
+    uint64_t until_us;
+};
+
+struct offer_draft {
+    uint32_t entity;
+    struct quadkey from, to;
+};
+
+struct coordinator_link {
+    bool known, up;
+    struct node_id node;
+    struct session *session;
+    uint64_t term, heard_us, hello_us, heartbeat_us;
+};
+
+struct cellserver {
+    struct cellserver_options options;
+    char *coordinator_url;
+    bool has_world;
+    struct world world;
+    int64_t strip;
+    uint64_t now_us, tick, stray_us;
+    struct cellserver_stats stats;
+    struct coordinator_link coordinator;
+    struct ownership map;
+
+    struct peer *peers;
+    uint32_t peer_count, peer_room;
+    struct table peer_index; /* node id */
+
+    struct own_leaf *leaves;
+    uint32_t leaf_count, leaf_room;
+    struct table leaf_index; /* quadkey */
+
+    struct entity *entities;
+    uint32_t entity_count, entity_room, entity_free;
+    struct table entity_index; /* entity id */
+    uint32_t *entity_of_handle;
+    uint32_t handle_room, entering;
+    uint32_t *moved, *straying, *touched;
+    uint32_t moved_count, moved_room, straying_count, straying_room, touched_count, touched_room;
+
+    struct aoi *aoi;
+    struct replicas *ghosts;
+    struct quadkey *watched; /* foreign leaves whose ghost streams we follow */
+    uint32_t watched_count, watched_room;
+    struct view_change *changes;
+    uint32_t change_count, change_room;
+    uint64_t *ids;     /* scratch */
+    uint32_t *handles; /* scratch */
+    uint32_t id_room, query_room;
+
+    struct offer_draft *drafts;
+    uint32_t draft_count, draft_room;
+    struct buffered *buffered;
+    uint32_t buffered_count, buffered_room;
+    uint64_t buffered_order;
+    struct forward_entry *forwards; /* a ring in order of until_us */
+    uint32_t forward_first, forward_count, forward_room;
+    struct table forward_index; /* entity id -> ring position */
+    struct recent_event *events;
+    uint32_t event_count, event_room;
+    struct absent_gateway *absent;
+    uint32_t absent_count, absent_room;
+
+    struct writer message, packet, frame, scratch, acceptances, refusals, single; /* reused buffers */
+    struct outbox *out;                                                           /* of the step under way */
+};
+
+/* peers.c */
+uint32_t peer_find(const struct cellserver *cs, struct node_id node); /* index or NONE */
+void peers_sync(struct cellserver *cs);                               /* after a map change */
+/* Queues a sure message for a peer; false: its queue is full (counted). urgent: sent at the end of this step. */
+bool peer_send(struct cellserver *cs, uint32_t peer, const struct writer *message, bool urgent);
+void peer_receive(struct cellserver *cs, const uint8_t *bytes, size_t size);
+void peers_flush(struct cellserver *cs, bool all);
+void peer_feed_hold(struct cellserver *cs, uint32_t peer, uint32_t feed);
+void peer_feed_release(struct cellserver *cs, uint32_t peer, uint32_t feed);
+void peers_close(struct cellserver *cs);
+
+/* leaves.c */
+uint32_t leaf_find(const struct cellserver *cs, struct quadkey key);
+void leaves_sync(struct cellserver *cs); /* after a map change: take what is ours, give up what is not, ghosts */
+void leaf_subscribe(struct cellserver *cs, uint32_t peer, const struct subscribe *m);
+void leaf_unsubscribe(struct cellserver *cs, uint32_t peer, const struct subscribe *m);
+void leaves_drop_subscriber(struct cellserver *cs, uint32_t peer);
+void leaves_feed_up(struct cellserver *cs, uint32_t peer, uint32_t feed);
+void leaves_publish(struct cellserver *cs);
+void leaves_describe(void *context, uint32_t owner, struct entity_record *out);
+void leaves_close(struct cellserver *cs);
+uint32_t ghost_feed(const struct cellserver *cs);
+
+/* entities.c */
+uint32_t entity_find(const struct cellserver *cs, struct entity_id id); /* index or NONE; owned or ghost */
+uint32_t entity_new(struct cellserver *cs, const struct entity_record *record, enum entity_status status);
+void entity_free(struct cellserver *cs, uint32_t index);
+enum terrane_error entity_place(struct cellserver *cs, uint32_t index, uint32_t radius); /* into the AOI */
+void entity_unplace(struct cellserver *cs, uint32_t index);
+void entity_record_of(const struct entity *e, struct entity_record *out);
+void entity_set_state(struct entity *e, const uint8_t *state, uint32_t size);
+/* Puts an owned entity into a leaf's streams; takes it out of them. */
+void entity_join_leaf(struct cellserver *cs, uint32_t index, uint32_t leaf);
+void entity_part_leaf(struct cellserver *cs, uint32_t index, enum left_reason reason, struct quadkey to);
+void entity_remove(struct cellserver *cs, uint32_t index); /* an owned entity leaves the world */
+void entity_note_move(struct cellserver *cs, uint32_t index);
+void entities_apply_moves(struct cellserver *cs);
+void entity_update_strip(struct cellserver *cs, uint32_t index);
+void entities_close(struct cellserver *cs);
+
+/* border.c */
+void ghosts_open(struct cellserver *cs);
+void ghosts_sync(struct cellserver *cs);
+void ghost_from_owned(struct cellserver *cs, uint32_t index, struct quadkey to);
+void leaf_ghosts_on(struct cellserver *cs, uint32_t leaf);
+void leaf_ghosts_off(struct cellserver *cs, uint32_t leaf);
+
+/* handoff.c */
+void handoff_check(struct cellserver *cs, uint32_t index);
+void handoff_retry_straying(struct cellserver *cs);
+void handoff_send_offers(struct cellserver *cs);
+void handoff_offer(struct cellserver *cs, uint32_t peer, struct offer *m);
+void handoff_accept(struct cellserver *cs, uint32_t peer, struct accept *m);
+void handoff_refuse(struct cellserver *cs, uint32_t peer, struct refuse *m);
+void handoff_buffer(struct cellserver *cs, uint32_t index, struct node_id gateway, struct cursor command);
+/* Sends a command on to where the entity went. False: nobody knows. */
+bool handoff_forward(struct cellserver *cs, struct entity_id id, struct node_id gateway, uint32_t hops,
+                     struct cursor command);
+void handoff_undo(struct cellserver *cs, struct node_id node); /* that destination is gone */
+void handoff_close(struct cellserver *cs);
+void handoff_expire(struct cellserver *cs);
+void handoff_tell_owner(struct cellserver *cs, uint32_t index);
+
+/* views.c */
+void views_sink(void *cs, const struct aoi_span *spans, size_t count);
+void views_forget(struct cellserver *cs, uint32_t index); /* drop pending changes of an observer */
+void views_touch(struct cellserver *cs, uint32_t index);  /* its view is to be looked at this tick */
+void views_publish(struct cellserver *cs);
+void sort_ids(uint64_t *ids, size_t count);
+
+/* commands.c */
+void command_handle(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor command);
+void command_enter(struct cellserver *cs, uint32_t peer, struct cursor message);
+void command_moves(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor message);
+void command_result(struct cellserver *cs, struct node_id gateway, const struct result *result);
+
+/* queries.c */
+void query_handle(struct cellserver *cs, uint32_t peer, struct cursor message);
+void lookup_handle(struct cellserver *cs, uint32_t peer, struct cursor message);
+void event_emit(struct cellserver *cs, uint32_t peer, struct cursor message);
+void event_relay(struct cellserver *cs, struct cursor message);
+void event_tell_arrival(struct cellserver *cs, uint32_t index);
+void events_expire(struct cellserver *cs);
+void query_lane(struct cellserver *cs, uint64_t token, struct cursor message);
+void queries_close(struct cellserver *cs);
+
+/* status.c */
+void status_write(struct cellserver *cs, struct writer *json); /* NUL-terminated */
+
+static inline bool entity_is_observer(const struct cellserver *cs, const struct entity *e)
+{
+    return e->status == ENTITY_OWNED && (cs->world.view_mode == VIEW_BLOCK || e->radius > 0);
+}
+
+#endif
