@@ -8,7 +8,7 @@
 const char *terrane_error_text(enum terrane_error error)
 {
     switch (error) {
-#define X(NAME, name, number, text)                                                                                          \
+#define X(NAME, name, number, text)                                                                                    \
     case TERRANE_ERR_##NAME: return text;
         TERRANE_ERRORS(X)
 #undef X
@@ -19,7 +19,7 @@ const char *terrane_error_text(enum terrane_error error)
 const char *terrane_error_name(enum terrane_error error)
 {
     switch (error) {
-#define X(NAME, name, number, text)                                                                                          \
+#define X(NAME, name, number, text)                                                                                    \
     case TERRANE_ERR_##NAME: return #name;
         TERRANE_ERRORS(X)
 #undef X

@@ -20,7 +20,7 @@ struct table {
 void table_close(struct table *t); /* back to the zero-initialised, empty state */
 void table_clear(struct table *t);
 void table_reserve(struct table *t, uint32_t count);
-uint32_t table_get(const struct table *t, uint64_t key); /* TABLE_NONE: absent */
+uint32_t table_get(const struct table *t, uint64_t key);       /* TABLE_NONE: absent */
 void table_put(struct table *t, uint64_t key, uint32_t value); /* replaces */
 bool table_remove(struct table *t, uint64_t key);
 size_t table_memory_bytes(const struct table *t);

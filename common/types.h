@@ -39,10 +39,10 @@ enum view_mode { VIEW_RADIUS, VIEW_BLOCK };
 
 /* The constants of a world. The coordinator owns them; every other process learns them in WELCOME. */
 struct world {
-    double origin_x, origin_y;   /* south-west corner, world units (m) */
-    double cell_size;            /* side of a cell, world units */
-    uint32_t depth;              /* the side has 2^depth cells; 1..20 */
-    uint32_t resolution_bits;    /* positions are [0, 2^resolution_bits); depth..30 */
+    double origin_x, origin_y; /* south-west corner, world units (m) */
+    double cell_size;          /* side of a cell, world units */
+    uint32_t depth;            /* the side has 2^depth cells; 1..20 */
+    uint32_t resolution_bits;  /* positions are [0, 2^resolution_bits); depth..30 */
     enum view_mode view_mode;
     enum world_edge edge;
     uint32_t radius_max;         /* largest view radius, position units */
@@ -52,8 +52,17 @@ struct world {
     uint32_t tick_hz;            /* 10..60 */
 };
 
-static inline bool entity_id_equal(struct entity_id a, struct entity_id b) { return a.v == b.v; }
-static inline bool node_id_equal(struct node_id a, struct node_id b) { return a.v == b.v; }
-static inline bool quadkey_equal(struct quadkey a, struct quadkey b) { return a.v == b.v; }
+static inline bool entity_id_equal(struct entity_id a, struct entity_id b)
+{
+    return a.v == b.v;
+}
+static inline bool node_id_equal(struct node_id a, struct node_id b)
+{
+    return a.v == b.v;
+}
+static inline bool quadkey_equal(struct quadkey a, struct quadkey b)
+{
+    return a.v == b.v;
+}
 
 #endif
