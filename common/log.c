@@ -5,18 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-const char *const *log_level_names(void)
-{
-    static const char *const names[] = {"debug", "info", "warning", "error", NULL};
-    return names;
-}
-
-const char *const *log_style_names(void)
-{
-    static const char *const names[] = {"logfmt", "json", NULL};
-    return names;
-}
-
 /* A line under construction. What does not fit is left out, pair by pair, and `cut` says so. */
 struct line {
     char *out;
@@ -170,7 +158,7 @@ static void put_head(struct line *l, enum log_style style, const struct log_entr
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &when);
     const char *format = style == LOG_JSON ? "{\"time\":\"%s.%06" PRIu64 "Z\",\"level\":\"%s\",\"program\":\"%.40s\""
                                            : "time=%s.%06" PRIu64 "Z level=%s program=%.40s";
-    snprintf(head, sizeof head, format, stamp, e->wall_us % 1000000u, log_level_names()[e->level], e->program);
+    snprintf(head, sizeof head, format, stamp, e->wall_us % 1000000u, LOG_LEVEL_CHOICES[e->level], e->program);
     put_text(l, head);
 }
 

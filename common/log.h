@@ -21,9 +21,9 @@ struct log_entry {
     size_t size;
 };
 
-/* Names for flags, in order of enum log_level / log_style; NULL-terminated. */
-const char *const *log_level_names(void);
-const char *const *log_style_names(void);
+/* Names for flags, in order of enum log_level / log_style; for CONFIG_CHOICE. */
+#define LOG_LEVEL_CHOICES ((const char *const[]){"debug", "info", "warning", "error", NULL})
+#define LOG_STYLE_CHOICES ((const char *const[]){"logfmt", "json", NULL})
 
 /* Writes one line with its newline into out[LOG_LINE_ROOM]; returns its size. Control characters are escaped, so that
  * one entry is one line whatever it holds. */

@@ -1,0 +1,157 @@
+/* terrane-cellserver: the cell server's core tied to nng, libev and this process's clock. */
+#include "cellserver/cellserver.h"
+#include "io/program.h"
+#include "io/sink.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define PROGRAM "terrane-cellserver"
+
+static struct flags {
+    const char *coordinator, *listen, *advertise, *name;
+    uint64_t port_base, feeds, entities, capacity;
+    uint32_t log_format, log_level;
+} flags;
+
+static const struct config_field fields[] = {
+    {.name = "coordinator",
+     .kind = CONFIG_TEXT,
+     .value = &flags.coordinator,
+     .preset = "tcp://127.0.0.1:7070",
+     .unit = "URL",
+     .help = "The coordinator's inbox. It may start later."},
+    {.name = "listen",
+     .kind = CONFIG_TEXT,
+     .value = &flags.listen,
+     .preset = "127.0.0.1",
+     .unit = "HOST",
+     .help = "The address that all sockets listen on; 0.0.0.0 needs --advertise."},
+    {.name = "advertise",
+     .kind = CONFIG_TEXT,
+     .value = &flags.advertise,
+     .preset = "",
+     .unit = "HOST",
+     .help = "The host that others dial, if it is not the one of --listen."},
+    {.name = "name",
+     .kind = CONFIG_TEXT,
+     .value = &flags.name,
+     .preset = "",
+     .unit = "NAME",
+     .help = "This server's name in the map, one of its own; none: cell-PID."},
+    {.name = "port-base",
+     .kind = CONFIG_UINT,
+     .value = &flags.port_base,
+     .preset = "0",
+     .min = 0,
+     .max = 65524,
+     .unit = "PORT",
+     .help = "Inbox, then subscriptions, queries, ghosts and the feeds at the next ports; 0: any."},
+    {.name = "feeds",
+     .kind = CONFIG_UINT,
+     .value = &flags.feeds,
+     .preset = "4",
+     .min = 1,
+     .max = NODE_FEEDS,
+     .help = "Region feeds that the leaves are spread over."},
+    {.name = "entities",
+     .kind = CONFIG_UINT,
+     .value = &flags.entities,
+     .preset = "16384",
+     .min = 1,
+     .max = LIMIT_ENTITIES,
+     .help = "Entities to reserve memory for; more are fine."},
+    {.name = "capacity",
+     .kind = CONFIG_UINT,
+     .value = &flags.capacity,
+     .preset = "100",
+     .min = 1,
+     .max = 1000,
+     .help = "This server's weight when leaves are shared out."},
+    {.name = "log-format",
+     .kind = CONFIG_CHOICE,
+     .value = &flags.log_format,
+     .preset = "logfmt",
+     .choices = LOG_STYLE_CHOICES,
+     .help = "How log lines on standard error look."},
+    {.name = "log-level",
+     .kind = CONFIG_CHOICE,
+     .value = &flags.log_level,
+     .preset = "info",
+     .choices = LOG_LEVEL_CHOICES,
+     .help = "The least urgent lines that are written."},
+};
+
+static void read_flags(int argc, char *const *argv)
+{
+    struct config config = {.program = PROGRAM,
+                            .summary = "Simulates the leaves of one Terrane world that the coordinator gives it.",
+                            .version = TERRANE_VERSION,
+                            .fields = fields,
+                            .field_count = sizeof fields / sizeof *fields};
+    program_configure(&config, argc, argv, NULL);
+}
+
+static void step(void *core, const struct event *in, uint64_t now_us, struct outbox *out)
+{
+    cellserver_step(core, in, now_us, out);
+}
+
+static uint64_t deadline_us(const void *core)
+{
+    return cellserver_deadline_us(core);
+}
+
+static uint64_t tick_us(const void *core)
+{
+    return cellserver_tick_us(core);
+}
+
+static struct shell *open_shell(struct sink *sink)
+{
+    char inbox[LIMIT_URL], sub[LIMIT_URL], query[LIMIT_URL], feeds[NODE_FEEDS + 1][LIMIT_URL];
+    struct shell_options options = {.log = sink_log(sink)};
+    program_url(PROGRAM, inbox, flags.listen, flags.port_base, 0);
+    program_url(PROGRAM, sub, flags.listen, flags.port_base, 1);
+    program_url(PROGRAM, query, flags.listen, flags.port_base, 2);
+    options.link = (struct link_options){.inbox_url = inbox,
+                                         .sub_url = sub,
+                                         .query_url = query,
+                                         .feed_count = (uint32_t)flags.feeds + 1,
+                                         .advertise_host = flags.advertise};
+    for (uint32_t i = 0; i <= flags.feeds; i++) {
+        program_url(PROGRAM, feeds[i], flags.listen, flags.port_base, i == flags.feeds ? 3 : 4 + i);
+        options.link.feed_urls[i] = feeds[i];
+    }
+    struct shell *shell;
+    struct link_fault fault;
+    if (shell_open(&options, &shell, &fault) != TERRANE_ERR_OK) program_fail(PROGRAM, EXIT_USAGE, "%s", fault.text);
+    return shell;
+}
+
+int main(int argc, char **argv)
+{
+    read_flags(argc, argv);
+    struct sink sink = {.fd = STDERR_FILENO,
+                        .program = PROGRAM,
+                        .style = (enum log_style)flags.log_format,
+                        .level = (enum log_level)flags.log_level};
+    struct shell *shell = open_shell(&sink);
+
+    char name[LIMIT_NAME];
+    snprintf(name, sizeof name, "cell-%ld", (long)getpid());
+    struct cellserver_options options = {.info = {.role = ROLE_CELLSERVER, .node = shell_node_id()},
+                                         .capacity = (uint32_t)flags.capacity,
+                                         .coordinator_url = flags.coordinator,
+                                         .entities = (uint32_t)flags.entities,
+                                         .tick_hz = 20};
+    program_identify(&options.info, flags.name[0] != '\0' ? flags.name : name, shell_urls(shell),
+                     (uint32_t)flags.feeds);
+    struct cellserver *cellserver = cellserver_open(&options);
+    shell_start(shell,
+                &(struct shell_core){.core = cellserver, .step = step, .deadline_us = deadline_us, .tick_us = tick_us});
+    program_ready(PROGRAM, &options.info);
+    shell_run(shell);
+    program_leave(shell, EXIT_WELL);
+}
