@@ -265,6 +265,7 @@ static void tick(struct cellserver *cs, const struct event *in)
         leaves_publish(cs);
         views_publish(cs);
         tell_moves_lost(cs);
+        asks_reset(cs);
         handoff_expire(cs);
         events_expire(cs);
         absent_expire(cs);

@@ -86,6 +86,7 @@ struct peer {
     bool resync; /* its view changes were dropped: send whole views when its queue has drained */
     struct node_info info;
     struct session *session;
+    uint32_t asks;       /* queries and events of this tick */
     uint64_t moves_lost; /* fast packets that went missing, to be told at the tick */
     uint32_t feed_refs[NODE_FEEDS + 1];
     bool feed_up[NODE_FEEDS + 1];
@@ -262,6 +263,7 @@ void command_moves(struct cellserver *cs, struct node_id gateway, uint32_t hops,
 void command_result(struct cellserver *cs, struct node_id gateway, const struct result *result);
 
 /* queries.c */
+void asks_reset(struct cellserver *cs);
 void query_handle(struct cellserver *cs, uint32_t peer, struct cursor message);
 void lookup_handle(struct cellserver *cs, uint32_t peer, struct cursor message);
 void event_emit(struct cellserver *cs, uint32_t peer, struct cursor message);

@@ -219,6 +219,10 @@ void peer_receive(struct cellserver *cs, const uint8_t *bytes, size_t size)
         cs->stats.stale++;
         return;
     }
+    if (cs->peers[at].info.role == ROLE_GATEWAY && size > LIMIT_GATEWAY_BYTES) {
+        cs->stats.malformed++;
+        return;
+    }
     uint64_t fast_lost = 0;
     struct delivery to = {.cs = cs, .peer = at};
     if (session_receive(cs->peers[at].session, cs->now_us, &packet, deliver, &to, &fast_lost) != TERRANE_ERR_OK) {

@@ -8,6 +8,22 @@
 #define RESULT_ITEMS 1400u /* 38 bytes each at most: a part stays below LIMIT_MESSAGE_BYTES */
 #define EVENTS_KEPT  1024u
 
+/* Whether a gateway may still ask in this tick. */
+static bool may_ask(struct cellserver *cs, uint32_t peer)
+{
+    if (cs->peers[peer].asks >= LIMIT_ASKS_PER_TICK) {
+        cs->stats.dropped++;
+        return false;
+    }
+    cs->peers[peer].asks++;
+    return true;
+}
+
+void asks_reset(struct cellserver *cs)
+{
+    for (uint32_t at = 0; at < cs->peer_count; at++) cs->peers[at].asks = 0;
+}
+
 static size_t query_run(struct cellserver *cs, const struct query *m)
 {
     for (;;) {
@@ -38,6 +54,13 @@ void query_handle(struct cellserver *cs, uint32_t peer, struct cursor message)
     struct query m;
     if (query_decode(message, &m) != TERRANE_ERR_OK) {
         cs->stats.malformed++;
+        return;
+    }
+    if (!may_ask(cs, peer)) {
+        struct query_result refusal = {.request = m.request, .error = TERRANE_ERR_QUEUE_FULL, .parts = 1};
+        writer_clear(&cs->message);
+        query_result_begin(&cs->message, &refusal);
+        peer_send(cs, peer, &cs->message, false);
         return;
     }
     size_t count = query_run(cs, &m);
@@ -190,6 +213,8 @@ void event_emit(struct cellserver *cs, uint32_t peer, struct cursor message)
             world_contains(&cs->world, emit.position) ? TERRANE_ERR_REGION_UNOWNED : TERRANE_ERR_POSITION_OUTSIDE;
     } else if (leaf_find(cs, owner->leaf) == NONE) {
         result.error = TERRANE_ERR_NOT_OWNER;
+    } else if (!may_ask(cs, peer)) {
+        result.error = TERRANE_ERR_QUEUE_FULL;
     } else {
         event_remember(cs, &emit);
         event_deliver(cs, &emit);

@@ -12,6 +12,7 @@
 /* One message. nng delivers whole messages; a larger one only delays what is behind it. */
 #define LIMIT_PACKET_BYTES  (1u << 20)  /* between nodes: NNG_OPT_RECVMAXSZ */
 #define LIMIT_PACKET_TARGET (60u << 10) /* senders cut packets here, so a gateway's 64 KiB bound holds */
+#define LIMIT_GATEWAY_BYTES (64u << 10) /* one packet of a gateway: cell servers refuse larger ones */
 #define LIMIT_MESSAGE_BYTES (56u << 10) /* one message on a lane fits one packet */
 #define LIMIT_FRAME_BYTES   (1u << 20)
 
@@ -33,6 +34,8 @@
 /* The sure lane towards one peer. A stalled peer costs this much memory and no more. */
 #define LIMIT_SURE_BYTES    (32u << 20)
 #define LIMIT_SURE_MESSAGES (1u << 16)
+/* Questions and events of one gateway in one tick: each may cost a walk over many cells. More are refused. */
+#define LIMIT_ASKS_PER_TICK 512u
 /* What a receiver buffers of a stream while it waits for the snapshot. */
 #define LIMIT_STREAM_BACKLOG (1u << 20)
 
