@@ -62,7 +62,7 @@ void replicas_watch(struct replicas *r, uint64_t now_us, struct quadkey leaf);
 void replicas_unwatch(struct replicas *r, uint64_t now_us, struct quadkey leaf, bool hold);
 bool replicas_watches(const struct replicas *r, struct quadkey leaf);
 /* The leaf's owner or epoch changed: lower epochs are stale from now on; content stays until a snapshot comes; asks for
- * it at once. A lower or equal epoch changes nothing. */
+ * it at once (but for the first epoch right at watch, which has just asked). A lower or equal epoch changes nothing. */
 void replicas_set_epoch(struct replicas *r, uint64_t now_us, struct quadkey leaf, uint32_t epoch);
 
 /* A feed message (topic and body). Errors: MESSAGE_* (malformed, counted), NOT_OWNER (leaf not watched), EPOCH_STALE;

@@ -26,8 +26,7 @@ void stream_writer_set_epoch(struct stream_writer *s, uint32_t epoch);
  * so *record may go away but record->state must stay valid until stream_publish. Returns the slot. */
 uint32_t stream_enter(struct stream_writer *s, uint32_t owner, const struct entity_record *record);
 /* Takes it out. version and to: with LEFT_MOVED. */
-void stream_leave(struct stream_writer *s, uint32_t slot, enum left_reason reason, uint64_t version,
-                  struct quadkey to);
+void stream_leave(struct stream_writer *s, uint32_t slot, enum left_reason reason, uint64_t version, struct quadkey to);
 /* Notes what is true now; compared with what was last published at stream_publish. */
 void stream_move(struct stream_writer *s, uint32_t slot, struct position position, uint8_t yaw);
 /* Marks the state blob / the constants (kind, flags, layer, radius) as changed. */
@@ -38,12 +37,14 @@ void stream_touch_constants(struct stream_writer *s, uint32_t slot);
 typedef void stream_describe(void *context, uint32_t owner, struct entity_record *out);
 
 /* Appends topic and body of this tick's frame to w and returns true; false (nothing appended) if nothing happened,
- * except that a beat is appended when the stream has been silent for `beat_ticks` since its last frame or beat. */
+ * except that a beat is appended when the stream has been silent for `beat_ticks` since its last frame or beat
+ * (0: never). What does not fit LIMIT_FRAME_BYTES goes with the next ticks' frames: departures first, nothing twice. */
 bool stream_publish(struct stream_writer *s, uint64_t tick, uint32_t beat_ticks, stream_describe *describe,
                     void *context, struct writer *w);
 
 /* Everything as of the last published frame, as SNAPSHOT messages of at most LIMIT_MESSAGE_BYTES each: calls `take` for
- * each part. Call only right after stream_publish (no unpublished changes), or right after open. */
+ * each part. Call only right after stream_publish (no unpublished changes), or right after open. describe is called
+ * twice for an entity and must say the same. */
 typedef void stream_take(void *context, const void *message, size_t size);
 void stream_snapshot(struct stream_writer *s, uint64_t tick, stream_describe *describe, void *context,
                      stream_take *take, void *take_context);
@@ -52,7 +53,8 @@ void stream_snapshot(struct stream_writer *s, uint64_t tick, stream_describe *de
 void stream_snapshot_from(struct stream_writer *s, uint64_t tick, uint32_t from_slot, stream_describe *describe,
                           void *context, struct writer *w);
 
-uint32_t stream_count(const struct stream_writer *s); /* entities in it */
+uint32_t stream_owner(const struct stream_writer *s, uint32_t slot); /* as given to stream_enter */
+uint32_t stream_count(const struct stream_writer *s);                /* entities in it */
 uint64_t stream_seq(const struct stream_writer *s);
 uint32_t stream_epoch(const struct stream_writer *s);
 struct stream_counters {
