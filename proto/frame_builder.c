@@ -32,7 +32,7 @@ void slot_codes_add(struct slot_codes *codes, uint32_t slot)
             return;
         }
     }
-    ARRAY_RESERVE(codes->codes, codes->room, codes->count + 1u);
+    if (codes->count == codes->room) ARRAY_RESERVE(codes->codes, codes->room, codes->count + 1u);
     codes->codes[codes->count++] = gap == 0 ? -1 : (int32_t)gap;
 }
 

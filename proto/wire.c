@@ -19,30 +19,35 @@ void writer_clear(struct writer *w)
     w->size = 0;
 }
 
-/* Makes room for `size` more bytes and takes them. */
-static uint8_t *writer_take(struct writer *w, size_t size)
+static void writer_grow(struct writer *w, size_t size)
 {
-    if (w->room - w->size < size) {
-        CHECK(size <= SIZE_MAX / 4 && w->size <= SIZE_MAX / 4);
-        size_t room = w->room == 0 ? 64 : w->room;
-        while (room < w->size + size) room *= 2;
-        uint8_t *data = realloc(w->data, room);
-        CHECK(data != NULL);
-        w->data = data;
-        w->room = room;
-    }
+    CHECK(size <= SIZE_MAX / 4 && w->size <= SIZE_MAX / 4);
+    size_t room = w->room == 0 ? 64 : w->room;
+    while (room < w->size + size) room *= 2;
+    uint8_t *data = realloc(w->data, room);
+    CHECK(data != NULL);
+    w->data = data;
+    w->room = room;
+}
+
+/* Makes room for `size` more bytes and takes them. */
+static inline uint8_t *writer_take(struct writer *w, size_t size)
+{
+    if (w->room - w->size < size) writer_grow(w, size);
     uint8_t *at = w->data + w->size;
     w->size += size;
     return at;
 }
 
-/* A type byte and the low `bytes` bytes of v, big-endian. */
+/* A type byte and the low `bytes` bytes of v, big-endian. Stores eight whatever the width, into room taken for them:
+ * a copy of varying length would cost more than all the rest. */
 static void writer_tagged(struct writer *w, uint8_t type, uint64_t v, size_t bytes)
 {
-    uint8_t *at = writer_take(w, 1 + bytes);
+    uint8_t *at = writer_take(w, 9);
     at[0] = type;
-    uint64_t big = __builtin_bswap64(v);
-    memcpy(at + 1, (const uint8_t *)&big + 8 - bytes, bytes);
+    uint64_t big = __builtin_bswap64(v << (64 - 8 * bytes));
+    memcpy(at + 1, &big, sizeof big);
+    w->size -= 8 - bytes;
 }
 
 void writer_raw(struct writer *w, const void *bytes, size_t size)
@@ -168,14 +173,18 @@ static size_t cursor_left(const struct cursor *c)
 /* The big-endian number of `bytes` bytes behind the type byte. Moves past both. */
 static uint64_t cursor_number(struct cursor *c, size_t bytes)
 {
-    if (cursor_left(c) < 1 + bytes) {
+    size_t left = cursor_left(c);
+    uint64_t v = 0;
+    if (left >= 9)
+        memcpy(&v, c->at + 1, sizeof v);
+    else if (left >= 1 + bytes)
+        memcpy(&v, c->at + 1, bytes);
+    else {
         cursor_fail(c, TERRANE_ERR_MESSAGE_TRUNCATED);
         return 0;
     }
-    uint64_t v = 0;
-    memcpy((uint8_t *)&v + 8 - bytes, c->at + 1, bytes);
     c->at += 1 + bytes;
-    return __builtin_bswap64(v);
+    return __builtin_bswap64(v) >> (64 - 8 * bytes);
 }
 
 /* Any integer as a sign and 64 bits: if negative, *v is its two's complement. False after a fault. */
