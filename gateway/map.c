@@ -1,0 +1,99 @@
+#include "gateway/internal.h"
+
+bool gateway_map_is_server(const struct gateway *g, struct node_id node)
+{
+    const struct node_info *info = ownership_node(&g->map, node);
+    return info != NULL && info->role == ROLE_CELLSERVER;
+}
+
+struct node_id gateway_map_owner(const struct gateway *g, struct position p)
+{
+    const struct leaf_owner *leaf = ownership_at(&g->map, &g->world, p);
+    return leaf == NULL ? NODE_NONE : leaf->primary;
+}
+
+struct walk {
+    const struct gateway *g;
+    int64_t min_x, min_y, max_x, max_y;
+    gateway_map_visit *visit;
+    void *context;
+};
+
+/* The first leaf in [from, to) that is not before k. */
+static uint32_t lower_bound(const struct ownership_list *list, uint32_t from, uint32_t to, struct quadkey k)
+{
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        if (quadkey_compare(list->leaves[middle].leaf, k) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+/* Leaves [from, to) of the sorted list lie in region k. Depth-first, at most LIMIT_QUADKEY_DEPTH deep. */
+static void walk_region(const struct walk *walk, struct quadkey k, uint32_t from, uint32_t to)
+{
+    const struct ownership_list *list = &walk->g->map.now;
+    if (from == to) return;
+    struct square square = quadkey_square(&walk->g->world, k);
+    if (!square_meets_rectangle(square, walk->min_x, walk->min_y, walk->max_x, walk->max_y)) return;
+    if (quadkey_equal(list->leaves[from].leaf, k)) {
+        walk->visit(walk->context, &list->leaves[from]);
+        return;
+    }
+    if (quadkey_depth(k) >= walk->g->world.resolution_bits || quadkey_depth(k) >= LIMIT_QUADKEY_DEPTH) return;
+    for (uint32_t digit = 0; digit < 4; digit++) {
+        uint32_t end = to;
+        if (digit < 3) end = lower_bound(list, from, to, quadkey_child(k, digit + 1));
+        walk_region(walk, quadkey_child(k, digit), from, end);
+        from = end;
+    }
+}
+
+void gateway_map_leaves(const struct gateway *g, int64_t min_x, int64_t min_y, int64_t max_x, int64_t max_y,
+                        gateway_map_visit *visit, void *context)
+{
+    struct walk walk = {g, min_x, min_y, max_x, max_y, visit, context};
+    walk_region(&walk, QUADKEY_ROOT, 0, g->map.now.leaf_count);
+}
+
+/* Tells whether the set of leaves is another one; owners do not count. */
+static uint64_t leaves_signature(const struct ownership_list *list)
+{
+    uint64_t signature = list->leaf_count;
+    for (uint32_t i = 0; i < list->leaf_count; i++) {
+        signature = (signature ^ list->leaves[i].leaf.v) * 0x9e3779b97f4a7c15ULL;
+        signature ^= signature >> 29;
+    }
+    return signature;
+}
+
+static bool map_fits_world(const struct gateway *g)
+{
+    return g->map.now.depth_max <= g->world.resolution_bits;
+}
+
+void gateway_map_apply(struct gateway *g, struct map *map)
+{
+    switch (ownership_apply(&g->map, map)) {
+    case OWNERSHIP_SAME: return;
+    case OWNERSHIP_ASK: gateway_membership_ask_map(g); return;
+    case OWNERSHIP_CHANGED: break;
+    }
+    if (!map_fits_world(g)) g->counters.malformed++;
+    g->coordinator.ask_us = 0;
+    gateway_peers_map_changed(g);
+    uint64_t signature = leaves_signature(&g->map.now);
+    if (signature != g->leaves_signature) gateway_watch_rebuild(g);
+    g->leaves_signature = signature;
+    gateway_watch_epochs(g);
+    gateway_own_suspect(g);
+    gateway_requests_retry(g);
+    if (!g->ready_told && gateway_is_ready(g)) {
+        g->ready_told = true;
+        struct note note = {.kind = NOTE_READY};
+        gateway_notify(g, &note, NULL, 0);
+    }
+}
