@@ -13,20 +13,23 @@
 struct coordinator; /* opaque */
 
 struct coordinator_options {
-    struct node_info info;        /* role coordinator; node id drawn by the shell */
+    struct node_info info; /* role coordinator; node id drawn by the shell */
     struct world world;
     uint32_t split_depth;         /* all leaves of that depth, if leaf_count is 0 */
     const struct quadkey *leaves; /* else these: they must tile the world exactly */
     uint32_t leaf_count;
-    uint32_t expect_servers;      /* first assignment waits for so many cell servers; 0: 1 */
-    uint64_t silence_us;          /* a member not heard for that long is reported as silent; 0: 2,000,000 */
-    bool storeless;               /* no Redis: the map lives in memory only (simulations, trials) */
+    uint32_t expect_servers; /* first assignment waits for so many cell servers; 0: 1 */
+    uint64_t silence_us;     /* a member not heard for that long is reported as silent; 0: 2,000,000 */
+    bool storeless;          /* no Redis: the map lives in memory only (simulations, trials) */
 };
 
 /* Errors: CONFIG (world_check, leaves that do not tile the world). */
 enum terrane_error coordinator_open(const struct coordinator_options *options,
                                     struct coordinator **out) TERRANE_MUST_CHECK;
-void coordinator_close(struct coordinator *c);
+/* The same check without opening: says in `fault` what is wrong with which leaf or option, and what to do. */
+enum terrane_error coordinator_check(const struct coordinator_options *options, char *fault,
+                                     size_t room) TERRANE_MUST_CHECK;
+void coordinator_close(struct coordinator *c); /* NULL is fine */
 void coordinator_step(struct coordinator *c, const struct event *in, uint64_t now_us, struct outbox *out);
 uint64_t coordinator_deadline_us(const struct coordinator *c); /* UINT64_MAX: none */
 

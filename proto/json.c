@@ -126,3 +126,21 @@ void json_id(struct writer *w, uint64_t v)
     snprintf(digits, sizeof digits, "%" PRIu64, v);
     json_text(w, digits);
 }
+
+void json_world(struct writer *w, const struct world *world)
+{
+    json_open(w, '{');
+    json_key(w, "origin_x"), json_double(w, world->origin_x);
+    json_key(w, "origin_y"), json_double(w, world->origin_y);
+    json_key(w, "cell_size"), json_double(w, world->cell_size);
+    json_key(w, "depth"), json_uint(w, world->depth);
+    json_key(w, "resolution_bits"), json_uint(w, world->resolution_bits);
+    json_key(w, "view_mode"), json_text(w, world->view_mode == VIEW_BLOCK ? "block" : "radius");
+    json_key(w, "edge"), json_text(w, world->edge == WORLD_EDGE_CLAMP ? "clamp" : "refuse");
+    json_key(w, "radius_max"), json_uint(w, world->radius_max);
+    json_key(w, "hysteresis"), json_uint(w, world->hysteresis);
+    json_key(w, "z_range"), json_uint(w, world->z_range);
+    json_key(w, "handoff_hysteresis"), json_uint(w, world->handoff_hysteresis);
+    json_key(w, "tick_hz"), json_uint(w, world->tick_hz);
+    json_close(w, '}');
+}

@@ -17,5 +17,7 @@ void json_double(struct writer *w, double v); /* finite; reads back as the same 
 void json_bool(struct writer *w, bool v);
 void json_null(struct writer *w);
 void json_id(struct writer *w, uint64_t v); /* decimal digits in quotes; 0: null */
+/* All constants of a world under the names of their fields, as one object. */
+void json_world(struct writer *w, const struct world *world);
 
 #endif

@@ -1,0 +1,160 @@
+#include "coordinator/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static enum terrane_error options_check(const struct coordinator_options *options, char *fault, size_t room)
+{
+    if (world_check(&options->world) != TERRANE_ERR_OK) {
+        snprintf(fault, room, "a constant of the world is out of its range; see docs/OPERATIONS.md or --help");
+        return TERRANE_ERR_CONFIG;
+    }
+    if (options->info.node.v < NODE_RESERVED || options->info.role != ROLE_COORDINATOR) {
+        snprintf(fault, room, "the coordinator needs a node id of at least %u and its role", NODE_RESERVED);
+        return TERRANE_ERR_CONFIG;
+    }
+    if (options->expect_servers > LIMIT_NODES) {
+        snprintf(fault, room, "%u expected servers exceed the limit of %u nodes", options->expect_servers, LIMIT_NODES);
+        return TERRANE_ERR_CONFIG;
+    }
+    return TERRANE_ERR_OK;
+}
+
+enum terrane_error coordinator_check(const struct coordinator_options *options, char *fault, size_t room)
+{
+    struct coordinator *c;
+    enum terrane_error error = options_check(options, fault, room);
+    if (error != TERRANE_ERR_OK) return error;
+    c = calloc(1, sizeof *c);
+    CHECK(c != NULL);
+    c->options = *options;
+    error = leaves_open(c, fault, room);
+    coordinator_leaves_close(c);
+    free(c);
+    return error;
+}
+
+enum terrane_error coordinator_open(const struct coordinator_options *options, struct coordinator **out)
+{
+    char fault[256];
+    *out = NULL;
+    enum terrane_error error = options_check(options, fault, sizeof fault);
+    if (error != TERRANE_ERR_OK) return error;
+    struct coordinator *c = calloc(1, sizeof *c);
+    CHECK(c != NULL);
+    c->options = *options;
+    if (c->options.expect_servers == 0) c->options.expect_servers = 1;
+    if (c->options.silence_us == 0) c->options.silence_us = SILENCE_US;
+    error = leaves_open(c, fault, sizeof fault);
+    c->options.leaves = NULL; /* the caller's */
+    if (error != TERRANE_ERR_OK) {
+        coordinator_close(c);
+        return error;
+    }
+    c->due_us = UINT64_MAX;
+    c->orphans_due_us = UINT64_MAX;
+    *out = c;
+    return TERRANE_ERR_OK;
+}
+
+void coordinator_close(struct coordinator *c)
+{
+    if (c == NULL) return;
+    members_close(c);
+    coordinator_leaves_close(c);
+    map_close(c);
+    writer_close(&c->save);
+    writer_close(&c->message);
+    writer_close(&c->packet);
+    writer_close(&c->json);
+    free(c);
+}
+
+/* Whoever was not stepped for long could not hear anybody: that time doesn't count as the members' silence. */
+static void notice_pause(struct coordinator *c, uint64_t now_us)
+{
+    uint64_t gap_us = now_us > c->last_step_us ? now_us - c->last_step_us : 0;
+    if (c->last_step_us != 0 && gap_us > c->options.silence_us / 2) {
+        outbox_log(c->out, LOG_WARNING, "event=paused ms=%llu", (unsigned long long)(gap_us / 1000));
+        members_shift(c, gap_us);
+        if (c->settle_us > c->last_step_us) c->settle_us += gap_us;
+    }
+    c->last_step_us = now_us;
+    c->now_us = now_us;
+}
+
+static void link_changed(struct coordinator *c, struct node_id node, bool up)
+{
+    uint32_t index = member_find(c, node);
+    if (index == NONE || c->members[index].session == NULL) return;
+    c->members[index].link_down = !up;
+    if (!up) return;
+    bool known = c->members[index].proved;
+    if (!member_prove(c, index)) return;
+    session_link_up(c->members[index].session, c->now_us);
+    member_touch(c, index);
+    if (!known) send_welcome(c, index); /* the one that answered HELLO had no link to travel on */
+}
+
+void coordinator_step(struct coordinator *c, const struct event *in, uint64_t now_us, struct outbox *out)
+{
+    c->out = out;
+    notice_pause(c, now_us);
+    switch (in->kind) {
+    case EVENT_START: keep_start(c); break;
+    case EVENT_MESSAGE:
+        if (in->lane == LANE_INBOX) packet_arrived(c, in->bytes, in->size);
+        if (in->lane == LANE_QUERY) query_answer(c, in->token, in->bytes, in->size);
+        break;
+    case EVENT_STORED: keep_stored(c, in); break;
+    case EVENT_PEER_UP:
+    case EVENT_PEER_DOWN: link_changed(c, in->node, in->kind == EVENT_PEER_UP); break;
+    case EVENT_TICK:
+    case EVENT_TIMEOUT:
+    case EVENT_FEED_UP:
+    case EVENT_FEED_DOWN: break;
+    }
+    members_check(c);
+    keep_step(c);
+    map_tell(c);
+    map_send_due(c);
+    sessions_flush(c);
+    c->out = NULL;
+}
+
+uint64_t coordinator_deadline_us(const struct coordinator *c)
+{
+    uint64_t due_us = c->due_us, keep_us = keep_due_us(c);
+    if (c->members_used > 0 && c->due_us == UINT64_MAX) due_us = c->now_us;
+    return keep_us < due_us ? keep_us : due_us;
+}
+
+void coordinator_stats(const struct coordinator *c, struct coordinator_stats *out)
+{
+    *out = c->stats;
+    out->term = c->term;
+    out->rev = c->rev;
+    out->ready = c->ready;
+    out->leaves = c->leaf_count;
+    for (uint32_t i = 0; i < c->leaf_count; i++) {
+        out->unowned += c->leaves[i].owner.primary.v == 0;
+        out->owned_entities += c->leaves[i].load;
+    }
+    for (uint32_t i = 0; i < c->member_count; i++) {
+        const struct member *m = &c->members[i];
+        if (m->state != MEMBER_ACTIVE && m->state != MEMBER_EXPECTED) continue;
+        if (member_is_server(m))
+            out->servers++;
+        else
+            out->gateways++;
+        out->silent += m->silent;
+        out->ticks += m->tick;
+        out->ticks_late += m->ticks_late;
+    }
+}
+
+void coordinator_leaves(const struct coordinator *c, void (*each)(void *context, const struct leaf_owner *leaf),
+                        void *context)
+{
+    for (uint32_t i = 0; i < c->leaf_count; i++) each(context, &c->leaves[i].owner);
+}

@@ -1,0 +1,186 @@
+/* What the files of the coordinator's core share. Nothing outside coordinator/ includes this.
+ *
+ *   members.c      who is there: HELLO, BYE, silence                 sessions.c  packets in and out
+ *   quadtree.c     the leaves: tiling check, Hilbert order           assign.c    who shall own what
+ *   keep.c         loading, saving, back-off                         map.c       telling the map, whole or changes
+ *   status.c       STATUS as JSON                                    coordinator.c  open, close, step
+ *
+ * How a change goes: members.c notes who came and went; assign.c turns that, while no save is under way, into `next`
+ * of each leaf that changes; keep.c writes these and the servers' data to the store, and repeats the very same bytes
+ * until the store has answered (an attempt whose answer was lost must find only itself there); then `next` becomes
+ * `owner`, and map.c tells. Gateways own nothing, so their coming and going is told without the store. */
+#ifndef TERRANE_COORDINATOR_INTERNAL_H
+#define TERRANE_COORDINATOR_INTERNAL_H
+
+#include "common/array.h"
+#include "common/check.h"
+#include "common/table.h"
+#include "coordinator/coordinator.h"
+#include "proto/session.h"
+#include "proto/store.h"
+
+#define NONE UINT32_MAX
+
+#define SILENCE_US         UINT64_C(2000000)
+#define GONE_US            UINT64_C(10000000) /* silent members that own nothing leave the map after */
+#define NAME_TAKEN_US      UINT64_C(1000000)  /* a server heard within this keeps its name */
+#define SETTLE_US          UINT64_C(2000000)  /* after a take-over: members say HELLO again within this */
+#define LINGER_US          UINT64_C(2000000)  /* after BYE: repetitions are still acknowledged */
+#define ORPHAN_US          UINT64_C(5000000)  /* leaves without an owner wait so long for a new server */
+#define MAP_EVERY_US       UINT64_C(100000)   /* whole maps to one member, asked for or not */
+#define STORE_RETRY_US     UINT64_C(200000)
+#define STORE_RETRY_MAX_US UINT64_C(2000000)
+#define LOG_EVERY_US       UINT64_C(1000000)
+#define LOG_REFUSED        10u                  /* lines about refusals in LOG_EVERY_US */
+#define NODE_RESERVED      16u                  /* node ids below are aliases (common/core.h) */
+#define GATEWAYS_MAX       (LIMIT_NODES - 512u) /* a flood of gateways leaves room for servers */
+#define ENDED_MAX          LIMIT_NODES
+#define ERRORS_MAX         64u
+
+enum member_state {
+    MEMBER_FREE,
+    MEMBER_EXPECTED, /* in the store; has not said HELLO to this term yet */
+    MEMBER_ACTIVE,
+    MEMBER_REPLACED, /* a newer incarnation has its name; goes when its leaves are moved */
+    MEMBER_LEAVING,  /* said BYE; goes when its leaves are free and its BYE surely acknowledged */
+};
+
+struct member {
+    enum member_state state;
+    bool link_down;           /* broken since it last stood */
+    bool proved;              /* something came back over its link: its urls are real */
+    bool silent;              /* reported */
+    bool saved;               /* servers: the store has it */
+    bool listed;              /* the map as told holds it */
+    bool fresh;               /* its data has changed since */
+    bool level;               /* has been sent the whole map and each change since */
+    bool needs_map;           /* the whole map is due */
+    bool released;            /* leaving: nothing refers to it any more */
+    enum member_state saving; /* its state in the save under way; FREE: it is not in there */
+    uint32_t heir;            /* assign.c: who gets its leaves */
+    bool touched;             /* in c->touched */
+    struct node_info info;
+    uint32_t capacity;
+    struct session *session; /* ACTIVE and LEAVING */
+    uint64_t heard_us, map_us, leaving_us;
+    uint64_t term, rev, tick, ticks_late; /* as it said last */
+    uint32_t ghosts;
+    uint32_t leaves; /* as owned now: counted by assign.c */
+};
+
+struct leaf {
+    struct leaf_owner owner; /* as stored */
+    struct leaf_owner next;  /* what the save under way makes of it */
+    bool saving, fresh;      /* next is another; owner has changed since it was told */
+    uint64_t hilbert;        /* place on the curve, at the deepest depth of any world */
+    uint64_t orphan_us;      /* since when nobody owns it */
+    uint32_t load;           /* entities, as its owner said last */
+};
+
+enum keep_state {
+    KEEP_NEW,     /* before START */
+    KEEP_LOADING, /* STORE_LOAD under way */
+    KEEP_SAVING,  /* STORE_SAVE under way */
+    KEEP_WAITING, /* the store failed: again at retry_us */
+    KEEP_IDLE,
+    KEEP_REFUSED, /* the store's world is another, or a newer leader has it: this coordinator stays out */
+};
+
+struct coordinator {
+    struct coordinator_options options;
+    uint64_t now_us, last_step_us, due_us;
+    uint64_t term, rev;
+    bool ready;
+    uint64_t settle_us; /* nothing is told before */
+    struct coordinator_stats stats;
+    uint64_t refused[ERRORS_MAX]; /* by error */
+    uint64_t log_window_us;
+    uint32_t log_count;
+
+    struct member *members;
+    uint32_t member_count, member_room, members_used, gateways;
+    struct table member_index; /* node id */
+    uint32_t *touched;
+    uint32_t touched_count, touched_room;
+    struct node_id *ended; /* a ring of incarnations that must not come back */
+    uint32_t ended_next, ended_count;
+    struct table ended_index;
+
+    struct leaf *leaves; /* in quadkey order */
+    uint32_t *curve;     /* leaf indices in Hilbert order */
+    uint32_t leaf_count;
+    struct table leaf_index;
+    bool members_changed;           /* assign.c has something to look at */
+    bool nodes_fresh, leaves_fresh; /* map.c has something to tell */
+    bool told;                      /* this term has told a map */
+    uint32_t maps_due;              /* members with needs_map */
+    uint64_t orphans_due_us;        /* when leaves without an owner go to servers that have some already */
+
+    enum keep_state keep, keep_failed; /* failed: what is to be repeated */
+    uint64_t token, retry_us, backoff_us;
+    struct writer save; /* the bytes of the save under way */
+
+    struct node_id *gone; /* nodes that the next change of the map takes out */
+    uint32_t gone_count, gone_room;
+    struct writer whole; /* the whole map of whole_rev, part after part */
+    size_t *whole_ends;
+    uint32_t whole_parts, whole_room;
+    uint64_t whole_rev;
+
+    struct writer message, packet, json;
+    struct outbox *out; /* of the step under way */
+};
+
+/* members.c */
+uint32_t member_find(const struct coordinator *c, struct node_id node); /* index or NONE */
+uint32_t member_named(const struct coordinator *c, const char *name);   /* the server of that name, or NONE */
+uint32_t member_new(struct coordinator *c, const struct node_info *info, enum member_state state);
+void member_free(struct coordinator *c, uint32_t index); /* its incarnation must not come back */
+/* Its urls are real, so it may replace a former incarnation, own and be told. False: another live server has its name
+ * and it is a member no more. */
+bool member_prove(struct coordinator *c, uint32_t index);
+void member_touch(struct coordinator *c, uint32_t index);
+void member_hello(struct coordinator *c, struct node_id from, struct cursor message);
+void member_bye(struct coordinator *c, uint32_t index);
+void members_check(struct coordinator *c); /* silence, lingering, departures */
+void members_shift(struct coordinator *c, uint64_t span_us);
+void members_close(struct coordinator *c);
+bool member_is_server(const struct member *m);
+/* Counts a refusal and logs it, at most LOG_REFUSED lines a LOG_EVERY_US. */
+void refuse(struct coordinator *c, enum terrane_error error, const char *what, struct node_id from);
+
+/* sessions.c */
+void packet_arrived(struct coordinator *c, const uint8_t *bytes, size_t size);
+void send_welcome(struct coordinator *c, uint32_t index);
+void sessions_flush(struct coordinator *c);
+
+/* quadtree.c */
+enum terrane_error leaves_open(struct coordinator *c, char *fault, size_t room);
+void leaves_replace(struct coordinator *c, const struct leaf_owner *owners, uint32_t count); /* they tile the world */
+enum terrane_error leaves_tile(const struct world *world, const struct quadkey *leaves, uint32_t count, char *fault,
+                               size_t room); /* leaves in quadkey order */
+uint32_t coordinator_leaf_find(const struct coordinator *c, struct quadkey key);
+void coordinator_leaves_close(struct coordinator *c);
+
+/* assign.c */
+void assign_decide(struct coordinator *c);        /* sets next and saving; only while no save is under way */
+bool assign_pending(const struct coordinator *c); /* something is to be saved */
+
+/* keep.c */
+void keep_start(struct coordinator *c);
+void keep_stored(struct coordinator *c, const struct event *in);
+void keep_step(struct coordinator *c); /* what is due: a retry, a save of what has changed */
+uint64_t keep_due_us(const struct coordinator *c);
+
+/* map.c */
+void map_tell(struct coordinator *c);
+void map_send_due(struct coordinator *c);                  /* whole maps to those who need one */
+bool map_open(const struct coordinator *c);                /* the map may be told */
+void map_gone(struct coordinator *c, struct node_id node); /* a listed node is no more */
+void member_needs_map(struct coordinator *c, uint32_t index, bool needs);
+void map_close(struct coordinator *c);
+
+/* status.c */
+void query_answer(struct coordinator *c, uint64_t token, const uint8_t *bytes, size_t size);
+
+#endif

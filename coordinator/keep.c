@@ -1,0 +1,298 @@
+#include "coordinator/internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void operate(struct coordinator *c, enum store_operation operation)
+{
+    c->token++;
+    c->keep = operation == STORE_LOAD ? KEEP_LOADING : KEEP_SAVING;
+    struct output like = {.kind = OUTPUT_STORE, .operation = operation, .token = c->token};
+    outbox_push(c->out, like, c->save.data, operation == STORE_LOAD ? 0 : c->save.size);
+}
+
+static void keep_wait(struct coordinator *c, enum terrane_error error)
+{
+    const char *what = c->keep == KEEP_LOADING ? "load" : "save";
+    c->stats.store_failures++;
+    c->backoff_us = c->backoff_us == 0 ? STORE_RETRY_US : c->backoff_us * 2;
+    if (c->backoff_us > STORE_RETRY_MAX_US) c->backoff_us = STORE_RETRY_MAX_US;
+    c->keep_failed = c->keep;
+    c->keep = KEEP_WAITING;
+    c->retry_us = c->now_us + c->backoff_us;
+    outbox_log(c->out, LOG_ERROR, "event=store_failed operation=%s error=%s retry_ms=%" PRIu64, what,
+               terrane_error_name(error), c->backoff_us / 1000);
+}
+
+static const char *name_of(const struct coordinator *c, struct node_id node)
+{
+    uint32_t index = member_find(c, node);
+    return index == NONE ? "" : c->members[index].info.name;
+}
+
+static void write_leaves(struct coordinator *c)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < c->leaf_count; i++) count += c->leaves[i].saving;
+    store_list(&c->save, count);
+    for (uint32_t i = 0; i < c->leaf_count; i++) {
+        if (!c->leaves[i].saving) continue;
+        struct store_leaf leaf = {.owner = c->leaves[i].next};
+        memcpy(leaf.primary, name_of(c, leaf.owner.primary), strlen(name_of(c, leaf.owner.primary)) + 1);
+        store_add_leaf(&c->save, &leaf);
+    }
+    store_list(&c->save, 0);
+}
+
+static bool to_save(const struct member *m)
+{
+    return m->state == MEMBER_ACTIVE && member_is_server(m) && m->proved && !m->saved;
+}
+
+/* A name goes from the store only if no incarnation bears it any more. */
+static bool to_unsave(const struct coordinator *c, const struct member *m)
+{
+    bool goes = (m->state == MEMBER_LEAVING && !m->released) || m->state == MEMBER_REPLACED;
+    return goes && member_named(c, m->info.name) == NONE;
+}
+
+static void write_servers(struct coordinator *c)
+{
+    uint32_t count = 0, gone = 0;
+    for (uint32_t i = 0; i < c->member_count; i++) {
+        struct member *m = &c->members[i];
+        bool goes = (m->state == MEMBER_LEAVING && !m->released) || m->state == MEMBER_REPLACED;
+        m->saving = goes || to_save(m) ? m->state : MEMBER_FREE;
+        count += to_save(m);
+        gone += to_unsave(c, m);
+    }
+    store_list(&c->save, count);
+    for (uint32_t i = 0; i < c->member_count; i++) {
+        const struct member *m = &c->members[i];
+        if (to_save(m)) store_add_server(&c->save, &(struct store_server){m->info, m->capacity});
+    }
+    store_list(&c->save, gone);
+    for (uint32_t i = 0; i < c->member_count; i++) {
+        if (to_unsave(c, &c->members[i])) store_add_gone_server(&c->save, c->members[i].info.name);
+    }
+}
+
+static void member_kept(struct coordinator *c, uint32_t index)
+{
+    struct member *m = &c->members[index];
+    enum member_state saved_as = m->saving;
+    m->saving = MEMBER_FREE;
+    if (saved_as == MEMBER_ACTIVE) {
+        m->saved = true;
+        c->nodes_fresh = true;
+        return;
+    }
+    if (m->listed) map_gone(c, m->info.node);
+    m->listed = false;
+    m->released = true;
+    if (saved_as == MEMBER_REPLACED) member_free(c, index);
+}
+
+/* The store holds it: from now on it is so. */
+static void kept(struct coordinator *c)
+{
+    c->stats.stored++;
+    c->backoff_us = 0;
+    c->keep = KEEP_IDLE;
+    for (uint32_t i = 0; i < c->leaf_count; i++) {
+        struct leaf *leaf = &c->leaves[i];
+        if (!leaf->saving) continue;
+        leaf->owner = leaf->next;
+        leaf->saving = false;
+        leaf->fresh = true;
+        leaf->load = 0;
+        leaf->orphan_us = c->now_us;
+        c->leaves_fresh = true;
+    }
+    for (uint32_t i = 0; i < c->member_count; i++) {
+        if (c->members[i].saving != MEMBER_FREE) member_kept(c, i);
+    }
+    c->members_changed = true;
+    if (c->ready) return;
+    c->ready = true;
+    outbox_log(c->out, LOG_INFO, "event=ready term=%" PRIu64 " rev=%" PRIu64 " leaves=%u", c->term, c->rev,
+               c->leaf_count);
+}
+
+static void save(struct coordinator *c)
+{
+    struct store_map head = {
+        .term = c->term, .rev = c->rev + 1, .leader = c->options.info.node, .world = c->options.world};
+    writer_clear(&c->save);
+    store_map_begin(&c->save, &head);
+    write_leaves(c);
+    write_servers(c);
+    if (c->options.storeless)
+        kept(c);
+    else
+        operate(c, STORE_SAVE);
+}
+
+void keep_start(struct coordinator *c)
+{
+    if (!c->options.storeless) {
+        operate(c, STORE_LOAD);
+        return;
+    }
+    c->term = 1;
+    for (uint32_t i = 0; i < c->leaf_count; i++) c->leaves[i].saving = true;
+    save(c);
+}
+
+static void keep_refuse(struct coordinator *c)
+{
+    c->keep = KEEP_REFUSED;
+    c->ready = false;
+}
+
+/* Logs each constant that differs; whether none does. */
+static bool world_same(struct coordinator *c, const struct world *stored)
+{
+    const struct world *given = &c->options.world;
+    const struct {
+        const char *name;
+        double stored, given;
+    } fields[] = {
+        {"origin_x", stored->origin_x, given->origin_x},
+        {"origin_y", stored->origin_y, given->origin_y},
+        {"cell_size", stored->cell_size, given->cell_size},
+        {"depth", stored->depth, given->depth},
+        {"resolution_bits", stored->resolution_bits, given->resolution_bits},
+        {"view_mode", stored->view_mode, given->view_mode},
+        {"edge", stored->edge, given->edge},
+        {"radius_max", stored->radius_max, given->radius_max},
+        {"hysteresis", stored->hysteresis, given->hysteresis},
+        {"z_range", stored->z_range, given->z_range},
+        {"handoff_hysteresis", stored->handoff_hysteresis, given->handoff_hysteresis},
+        {"tick_hz", stored->tick_hz, given->tick_hz},
+    };
+    bool same = true;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        if (!(fields[i].stored < fields[i].given) && !(fields[i].stored > fields[i].given)) continue;
+        same = false;
+        outbox_log(c->out, LOG_ERROR,
+                   "event=world_differs field=%s stored=%.17g given=%.17g "
+                   "hint=\"start with the stored value, or give this world another name\"",
+                   fields[i].name, fields[i].stored, fields[i].given);
+    }
+    return same;
+}
+
+static int owner_order(const void *a, const void *b)
+{
+    const struct leaf_owner *left = a, *right = b;
+    return quadkey_compare(left->leaf, right->leaf);
+}
+
+/* Takes the stored leaves for ours if they are a world's. */
+static bool take_leaves(struct coordinator *c, struct store_map *map)
+{
+    char fault[256];
+    struct store_leaf leaf;
+    struct leaf_owner *owners = calloc(map->leaf_count + 1u, sizeof *owners);
+    struct quadkey *keys = calloc(map->leaf_count + 1u, sizeof *keys);
+    CHECK(owners != NULL && keys != NULL);
+    uint32_t count = 0;
+    while (store_next_leaf(map, &leaf)) owners[count++] = leaf.owner;
+    qsort(owners, count, sizeof *owners, owner_order);
+    for (uint32_t i = 0; i < count; i++) keys[i] = owners[i].leaf;
+    bool well = leaves_tile(&c->options.world, keys, count, fault, sizeof fault) == TERRANE_ERR_OK;
+    if (!well) {
+        outbox_log(c->out, LOG_ERROR, "event=stored_map_broken reason=\"%s\" hint=\"repair or delete it\"", fault);
+    } else {
+        bool other = count != c->leaf_count;
+        for (uint32_t i = 0; !other && i < count; i++) other = !quadkey_equal(keys[i], c->leaves[i].owner.leaf);
+        if (other)
+            outbox_log(c->out, LOG_WARNING,
+                       "event=stored_leaves stored=%u given=%u reason=\"the stored leaves are used\"", count,
+                       c->leaf_count);
+        leaves_replace(c, owners, count);
+    }
+    free(owners);
+    free(keys);
+    return well;
+}
+
+static void take_servers(struct coordinator *c, struct store_map *map)
+{
+    struct store_server server;
+    while (store_next_server(map, &server)) {
+        if (member_find(c, server.info.node) != NONE || member_named(c, server.info.name) != NONE) continue;
+        if (node_id_equal(server.info.node, c->options.info.node)) continue;
+        struct member *m = &c->members[member_new(c, &server.info, MEMBER_EXPECTED)];
+        m->capacity = server.capacity;
+        m->saved = true;
+        m->heard_us = c->now_us + SETTLE_US;
+    }
+    c->due_us = c->now_us;
+}
+
+static void loaded(struct coordinator *c, struct store_map *map)
+{
+    c->backoff_us = 0;
+    c->term = map->term + 1;
+    c->rev = map->rev;
+    if (map->term == 0) {
+        for (uint32_t i = 0; i < c->leaf_count; i++) c->leaves[i].saving = true;
+        save(c);
+        return;
+    }
+    if (!world_same(c, &map->world) || !take_leaves(c, map)) {
+        keep_refuse(c);
+        return;
+    }
+    take_servers(c, map);
+    c->settle_us = c->now_us + SETTLE_US;
+    outbox_log(c->out, LOG_INFO, "event=took_over term=%" PRIu64 " rev=%" PRIu64 " leaves=%u servers=%u", c->term,
+               c->rev, c->leaf_count, c->members_used);
+    save(c); /* claims the term */
+}
+
+void keep_stored(struct coordinator *c, const struct event *in)
+{
+    bool awaited = (c->keep == KEEP_LOADING || c->keep == KEEP_SAVING) && in->token == c->token;
+    if (!awaited) return;
+    struct store_map map;
+    enum terrane_error error = in->error;
+    if (error == TERRANE_ERR_OK && c->keep == KEEP_LOADING) error = store_map_decode(in->bytes, in->size, &map);
+    if (error == TERRANE_ERR_STORE_CONFLICT) {
+        c->stats.store_failures++;
+        outbox_log(c->out, LOG_ERROR, "event=deposed term=%" PRIu64 " reason=\"the store holds a newer term or epoch\"",
+                   c->term);
+        keep_refuse(c);
+    } else if (error != TERRANE_ERR_OK) {
+        keep_wait(c, error);
+    } else if (c->keep == KEEP_LOADING) {
+        loaded(c, &map);
+    } else {
+        kept(c);
+    }
+}
+
+void keep_step(struct coordinator *c)
+{
+    if (c->keep == KEEP_WAITING && c->now_us >= c->retry_us)
+        operate(c, c->keep_failed == KEEP_LOADING ? STORE_LOAD : STORE_SAVE);
+    bool open = c->keep == KEEP_IDLE && c->ready && c->now_us >= c->settle_us;
+    /* Without a store a save ends at once and may leave more to decide; it ends, since each round moves states on. */
+    while (open && (c->members_changed || c->now_us >= c->orphans_due_us)) {
+        assign_decide(c);
+        if (!assign_pending(c)) break;
+        save(c);
+        open = c->keep == KEEP_IDLE;
+    }
+}
+
+uint64_t keep_due_us(const struct coordinator *c)
+{
+    uint64_t due_us = c->keep == KEEP_WAITING ? c->retry_us : UINT64_MAX;
+    if (c->keep != KEEP_IDLE || !c->ready) return due_us;
+    if (c->members_changed && c->settle_us < due_us) due_us = c->settle_us;
+    return c->orphans_due_us < due_us ? c->orphans_due_us : due_us;
+}

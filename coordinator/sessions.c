@@ -1,0 +1,155 @@
+#include "coordinator/internal.h"
+
+#include <inttypes.h>
+
+struct delivery {
+    struct coordinator *c;
+    uint32_t member;
+};
+
+static void push_fast(struct coordinator *c, uint32_t index)
+{
+    struct member *m = &c->members[index];
+    enum terrane_error error = session_push_fast(m->session, c->message.data, c->message.size);
+    if (error != TERRANE_ERR_OK) refuse(c, error, "answer to a member that does not read", m->info.node);
+    member_touch(c, index);
+}
+
+void send_welcome(struct coordinator *c, uint32_t index)
+{
+    writer_clear(&c->message);
+    welcome_encode(&c->message,
+                   &(struct welcome){.node = c->options.info.node, .term = c->term, .world = c->options.world});
+    push_fast(c, index);
+}
+
+static void take_loads(struct coordinator *c, const struct member *m, struct heartbeat *heartbeat)
+{
+    struct leaf_load load;
+    while (heartbeat_next(heartbeat, &load)) {
+        uint32_t leaf = coordinator_leaf_find(c, load.leaf);
+        bool owns = leaf != NONE && node_id_equal(c->leaves[leaf].owner.primary, m->info.node);
+        if (owns && load.epoch == c->leaves[leaf].owner.epoch) c->leaves[leaf].load = load.owned;
+    }
+}
+
+static void take_heartbeat(struct coordinator *c, uint32_t index, struct heartbeat *heartbeat)
+{
+    struct member *m = &c->members[index];
+    m->term = heartbeat->term;
+    m->rev = heartbeat->rev;
+    m->tick = heartbeat->tick;
+    m->ticks_late = heartbeat->ticks_late;
+    m->ghosts = heartbeat->ghosts;
+    if (member_is_server(m)) take_loads(c, m, heartbeat);
+    if (heartbeat->term > c->term) refuse(c, TERRANE_ERR_EPOCH_STALE, "heartbeat of a newer term", m->info.node);
+    /* What is on its way makes it level; only who has acknowledged everything and is behind has missed something. */
+    bool behind = heartbeat->term < c->term || (heartbeat->term == c->term && heartbeat->rev < c->rev);
+    if (behind && session_queued_messages(m->session) == 0) member_needs_map(c, index, true);
+
+    writer_clear(&c->message);
+    heartbeat_begin(&c->message, &(struct heartbeat){.term = c->term, .rev = c->rev});
+    push_fast(c, index);
+}
+
+static enum terrane_error take_message(struct coordinator *c, uint32_t index, struct cursor message)
+{
+    enum message_kind kind;
+    struct heartbeat heartbeat;
+    struct map_request request;
+    enum terrane_error error = message_kind_of(message, &kind);
+    if (error != TERRANE_ERR_OK) return error;
+    if (kind == MESSAGE_HELLO) {
+        member_hello(c, c->members[index].info.node, message);
+    } else if (kind == MESSAGE_HEARTBEAT) {
+        error = heartbeat_decode(message, &heartbeat);
+        if (error == TERRANE_ERR_OK) take_heartbeat(c, index, &heartbeat);
+    } else if (kind == MESSAGE_MAP_REQUEST) {
+        error = map_request_decode(message, &request);
+        if (error == TERRANE_ERR_OK) member_needs_map(c, index, true);
+    } else if (kind == MESSAGE_BYE) {
+        error = bye_decode(message);
+        if (error == TERRANE_ERR_OK) member_bye(c, index);
+    } else {
+        error = TERRANE_ERR_MESSAGE_UNKNOWN;
+    }
+    return error;
+}
+
+static void deliver(void *context, struct cursor message, bool sure)
+{
+    struct delivery *delivery = context;
+    struct coordinator *c = delivery->c;
+    (void)sure;
+    if (c->members[delivery->member].state != MEMBER_ACTIVE) return; /* said BYE: the rest is only acknowledged */
+    enum terrane_error error = take_message(c, delivery->member, message);
+    if (error != TERRANE_ERR_OK) refuse(c, error, "message of a member", c->members[delivery->member].info.node);
+}
+
+/* Only HELLO comes from those who don't know us yet. */
+static void take_unaddressed(struct coordinator *c, struct packet *packet)
+{
+    struct cursor message;
+    enum message_kind kind;
+    enum terrane_error error = packet->sure_count > 0 ? TERRANE_ERR_PEER_MISMATCH : TERRANE_ERR_OK;
+    if (error == TERRANE_ERR_OK && !packet_next(&packet->fast, &message)) error = TERRANE_ERR_MESSAGE_RANGE;
+    if (error == TERRANE_ERR_OK) error = message_kind_of(message, &kind);
+    if (error == TERRANE_ERR_OK && kind != MESSAGE_HELLO) error = TERRANE_ERR_SESSION_UNKNOWN;
+    if (error == TERRANE_ERR_OK)
+        member_hello(c, packet->from, message);
+    else
+        refuse(c, error, "unaddressed packet", packet->from);
+}
+
+void packet_arrived(struct coordinator *c, const uint8_t *bytes, size_t size)
+{
+    struct packet packet;
+    enum terrane_error error = packet_decode(bytes, size, &packet);
+    if (error != TERRANE_ERR_OK) {
+        refuse(c, error, "packet", NODE_NONE);
+        return;
+    }
+    if (!c->ready) {
+        refuse(c, TERRANE_ERR_NOT_READY, "packet", packet.from);
+        return;
+    }
+    if (packet.to.v == 0) {
+        take_unaddressed(c, &packet);
+        return;
+    }
+    uint32_t index = member_find(c, packet.from);
+    if (!node_id_equal(packet.to, c->options.info.node) || index == NONE || c->members[index].session == NULL) {
+        bool ours = node_id_equal(packet.to, c->options.info.node);
+        refuse(c, ours ? TERRANE_ERR_SESSION_UNKNOWN : TERRANE_ERR_PEER_MISMATCH, "packet", packet.from);
+        return;
+    }
+    struct member *m = &c->members[index];
+    m->heard_us = c->now_us;
+    if (m->silent) {
+        m->silent = false;
+        c->members_changed = true;
+        outbox_log(c->out, LOG_INFO, "event=heard_again name=\"%s\" node=%" PRIu64, m->info.name, m->info.node.v);
+    }
+    if (!member_prove(c, index)) return;
+    uint64_t fast_lost;
+    struct delivery delivery = {c, index};
+    error = session_receive(m->session, c->now_us, &packet, deliver, &delivery, &fast_lost);
+    if (error != TERRANE_ERR_OK) refuse(c, error, "packet", packet.from);
+    member_touch(c, index);
+}
+
+void sessions_flush(struct coordinator *c)
+{
+    for (uint32_t i = 0; i < c->touched_count; i++) {
+        struct member *m = &c->members[c->touched[i]];
+        m->touched = false;
+        if (m->session == NULL) continue;
+        while (session_fill(m->session, c->now_us, &c->packet)) {
+            outbox_push(c->out, (struct output){.kind = OUTPUT_SEND, .node = m->info.node}, c->packet.data,
+                        c->packet.size);
+        }
+        uint64_t due_us = session_deadline_us(m->session);
+        if (due_us < c->due_us) c->due_us = due_us;
+    }
+    c->touched_count = 0;
+}
