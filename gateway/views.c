@@ -309,7 +309,9 @@ static void apply_whole(struct gateway *g, uint32_t observer, struct node_id fro
     }
     struct entity_id id;
     while (entity_next(&item->see, &id)) {
-        if (!entity_id_equal(id, g->own[observer].id)) g->pairs[pair_get(g, observer, id)].mark = view->mark;
+        if (entity_id_equal(id, g->own[observer].id)) continue;
+        uint32_t pair = pair_get(g, observer, id); /* may move g->pairs */
+        g->pairs[pair].mark = view->mark;
     }
     if (item->part != VIEW_WHOLE_LAST) return;
     view->filling = false;
