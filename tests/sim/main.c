@@ -1,0 +1,197 @@
+/* terrane_sim: whole clusters in one thread under seeded clock, network and store, judged by an independent checker. */
+#include "common/check.h"
+#include "tests/sim/run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EXIT_WELL = 0, EXIT_VIOLATION = 1, EXIT_USAGE = 2 };
+
+static const char usage[] =
+    "usage: terrane_sim --seeds A..B [options]\n"
+    "Runs a cluster for each seed from A to B and checks its promises after every step.\n"
+    "  --servers N     cell servers (1..64); default: by seed, 2..9\n"
+    "  --entities N    entities (1..2048); default: by seed, 60..180\n"
+    "  --ticks N       server ticks of movement a seed (1..1000000); default: by seed, 300..500\n"
+    "  --faults LEVEL  none, net (losses, delays, broken connections, pauses) or all (also the store); default net\n"
+    "  --plant NAME    plants a bug, to see the checker find it\n"
+    "  --list-plants   names the bugs that can be planted\n"
+    "  --trace         every event and output on standard output, for one seed\n"
+    "  --json          failing seeds as JSON lines too\n"
+    "Exit: 0 all hold, 1 a promise is broken, 2 bad usage. The last line is a JSON summary.\n";
+
+struct flags {
+    uint64_t first, last;
+    bool seeds, trace, json;
+    struct plan_options options;
+    enum plant plant;
+};
+
+static bool parse_number(const char *text, uint64_t most, uint64_t *out, const char **end)
+{
+    char *stop;
+    if (*text < '0' || *text > '9') return false;
+    errno = 0;
+    unsigned long long value = strtoull(text, &stop, 10);
+    if (errno != 0 || value > most) return false;
+    *out = value;
+    if (end != NULL) *end = stop;
+    return end != NULL || *stop == '\0';
+}
+
+static bool parse_seeds(const char *text, struct flags *flags)
+{
+    const char *end;
+    if (!parse_number(text, UINT64_MAX - 1, &flags->first, &end)) return false;
+    flags->last = flags->first;
+    flags->seeds = true;
+    if (*end == '\0') return true;
+    return strncmp(end, "..", 2) == 0 && parse_number(end + 2, UINT64_MAX - 1, &flags->last, NULL) &&
+           flags->last >= flags->first;
+}
+
+static bool parse_count(const char *text, uint64_t most, uint32_t *out)
+{
+    uint64_t value;
+    if (!parse_number(text, most, &value, NULL) || value == 0) return false;
+    *out = (uint32_t)value;
+    return true;
+}
+
+static bool parse_faults(const char *text, enum fault_level *out)
+{
+    static const char *const names[] = {"none", "net", "all"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(text, names[i]) != 0) continue;
+        *out = (enum fault_level)i;
+        return true;
+    }
+    return false;
+}
+
+/* One flag with a value. False: unknown, or its value is wrong. */
+static bool parse_value(const char *name, const char *value, struct flags *flags)
+{
+    if (strcmp(name, "--seeds") == 0) return parse_seeds(value, flags);
+    if (strcmp(name, "--servers") == 0) return parse_count(value, 64, &flags->options.servers);
+    if (strcmp(name, "--entities") == 0) return parse_count(value, 2048, &flags->options.entities);
+    if (strcmp(name, "--ticks") == 0) return parse_count(value, 1000000, &flags->options.ticks);
+    if (strcmp(name, "--faults") == 0) return parse_faults(value, &flags->options.faults);
+    if (strcmp(name, "--plant") != 0) return false;
+    flags->plant = plant_of(value);
+    return flags->plant != PLANT_COUNT;
+}
+
+static int list_plants(void)
+{
+    for (int i = 1; i < PLANT_COUNT; i++) printf("%-16s %s\n", plant_name((enum plant)i), plant_text((enum plant)i));
+    return EXIT_WELL;
+}
+
+static int bad_usage(const char *what)
+{
+    fprintf(stderr, "terrane_sim: %s is unknown, lacks its value, or the value is wrong\n\n%s", what, usage);
+    return EXIT_USAGE;
+}
+
+/* -1: go on. */
+static int parse(int argc, char **argv, struct flags *flags)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            fputs(usage, stdout);
+            return EXIT_WELL;
+        }
+        if (strcmp(argv[i], "--list-plants") == 0) return list_plants();
+        if (strcmp(argv[i], "--trace") == 0) {
+            flags->trace = true;
+        } else if (strcmp(argv[i], "--json") == 0) {
+            flags->json = true;
+        } else {
+            if (i + 1 >= argc || !parse_value(argv[i], argv[i + 1], flags)) return bad_usage(argv[i]);
+            i++;
+        }
+    }
+    return flags->seeds ? -1 : bad_usage("--seeds");
+}
+
+static double wall_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void tell_failure(const struct flags *flags, uint64_t seed, const struct run_result *r)
+{
+    static const char *const names[] = {"none", "net", "all"};
+    char command[300], number[40];
+    snprintf(command, sizeof command, "terrane_sim --seeds %" PRIu64 "..%" PRIu64 " --faults %s", seed, seed,
+             names[flags->options.faults]);
+    const struct {
+        const char *flag;
+        uint32_t value;
+    } fixed[] = {{"--servers", flags->options.servers},
+                 {"--entities", flags->options.entities},
+                 {"--ticks", flags->options.ticks}};
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+        if (fixed[i].value == 0) continue;
+        snprintf(number, sizeof number, " %s %u", fixed[i].flag, fixed[i].value);
+        strncat(command, number, sizeof command - strlen(command) - 1);
+    }
+    if (flags->plant != PLANT_NONE) {
+        snprintf(number, sizeof number, " --plant %s", plant_name(flags->plant));
+        strncat(command, number, sizeof command - strlen(command) - 1);
+    }
+    if (flags->json) {
+        printf("{\"seed\":%" PRIu64 ",\"at_s\":%.6f,\"violation\":\"", seed, (double)r->violated_us / 1e6);
+        for (const char *c = r->violation; *c != '\0'; c++) printf(*c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+        printf("\",\"replay\":\"%s\"}\n", command);
+    } else {
+        printf("seed %" PRIu64 " fails at %.6f s: %s   replay: %s --trace\n", seed, (double)r->violated_us / 1e6,
+               r->violation, command);
+    }
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    struct flags flags = {.options.faults = FAULTS_NET};
+    int end = parse(argc, argv, &flags);
+    if (end >= 0) return end;
+    struct run_result sum = {0};
+    uint64_t seeds = 0, violations = 0;
+    bool progress = isatty(STDERR_FILENO);
+    double start_s = wall_s();
+    for (uint64_t seed = flags.first; seed <= flags.last; seed++) {
+        struct run_result r;
+        flags.options.seed = seed;
+        run_seed(&flags.options, flags.plant, flags.trace ? stdout : NULL, &r);
+        seeds++;
+        sum.crossings += r.crossings;
+        sum.handoffs += r.handoffs;
+        sum.faults += r.faults;
+        sum.sim_us += r.sim_us;
+        sum.sees += r.sees;
+        sum.calms += r.calms;
+        sum.trace_hash = sum.trace_hash * 31 + r.trace_hash;
+        if (r.violated) {
+            violations++;
+            tell_failure(&flags, seed, &r);
+        }
+        if (progress)
+            fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " seeds, %" PRIu64 " violations, %" PRIu64 " crossings ", seeds,
+                    flags.last - flags.first + 1, violations, sum.crossings);
+    }
+    if (progress) fputc('\n', stderr);
+    printf("{\"seeds\":%" PRIu64 ",\"violations\":%" PRIu64 ",\"crossings\":%" PRIu64 ",\"handoffs\":%" PRIu64
+           ",\"faults\":%" PRIu64 ",\"calms\":%" PRIu64 ",\"sees\":%" PRIu64 ",\"trace\":\"%016" PRIx64
+           "\",\"sim_s\":%.1f,\"wall_s\":%.1f}\n",
+           seeds, violations, sum.crossings, sum.handoffs, sum.faults, sum.calms, sum.sees, sum.trace_hash,
+           (double)sum.sim_us / 1e6, wall_s() - start_s);
+    return violations > 0 ? EXIT_VIOLATION : EXIT_WELL;
+}

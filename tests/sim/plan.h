@@ -1,0 +1,88 @@
+/* What a seed stands for: the world, who is in it, how bad the network is, how the players behave.
+ *
+ * Plain data, drawn once before a run; scenarios fill it by hand from plan_quiet. */
+#ifndef TERRANE_TESTS_SIM_PLAN_H
+#define TERRANE_TESTS_SIM_PLAN_H
+
+#include "common/geometry.h"
+
+enum fault_level {
+    FAULTS_NONE, /* short delays, nothing is lost */
+    FAULTS_NET,  /* feeds lose, connections break, old connections deliver late, processes pause for a moment */
+    FAULTS_ALL,  /* also long pauses, and a store that fails */
+};
+
+#define PLAN_LEAVES 96u
+
+/* How an entity moves. */
+enum gait {
+    GAIT_WANDER,   /* random walk */
+    GAIT_BORDER,   /* along a leaf's border, from one side to the other */
+    GAIT_CORNER,   /* across the point where leaves meet, often diagonally */
+    GAIT_CIRCLE,   /* around a place, through whatever lies there */
+    GAIT_TELEPORT, /* any distance at once */
+    GAIT_HOTSPOT,  /* back and forth in one crowded place */
+    GAIT_STOPGO,   /* a walk with rests */
+    GAIT_EDGE,     /* along the world's own edge */
+    GAIT_STILL,
+    GAITS,
+};
+
+/* What the caller may fix; 0: the seed chooses. */
+struct plan_options {
+    uint64_t seed;
+    uint32_t servers, entities, ticks;
+    enum fault_level faults;
+};
+
+struct plan {
+    uint64_t seed;
+    enum fault_level faults;
+    struct world world;
+    uint32_t servers, gateways, entities;
+    uint32_t split_depth; /* if leaf_count is 0 */
+    uint32_t leaf_count;
+    struct quadkey leaves[PLAN_LEAVES];
+    uint32_t feeds;
+    bool storeless;
+
+    uint64_t delay_min_us, delay_max_us, delay_jitter_us;
+    double feed_loss;        /* share of frames lost */
+    uint64_t break_mean_us;  /* mean life of a connection; 0: for ever */
+    uint64_t down_max_us;    /* until a broken one stands again */
+    double late_chance;      /* share of breaks whose packets arrive late instead of never */
+    uint64_t late_min_us, late_max_us;
+    double stall_chance;     /* per tick */
+    uint64_t stall_max_us, tick_jitter_us;
+    double store_failure;
+    uint64_t start_spread_us; /* members begin within this, in any order */
+
+    uint64_t work_us;     /* between two moves of a player */
+    uint32_t phases;      /* times that the world moves and then stands still */
+    uint64_t phase_us;    /* moving time of one */
+    double step;          /* typical step, position units */
+    uint32_t gait_weight[GAITS];
+    uint32_t radius_typical, radius_large; /* position units */
+    double radius_large_chance, radius_none_chance;
+    uint32_t layers;
+    int32_t z_spread;
+    /* Chances per entity and work step. */
+    double leave_chance, enter_chance, state_chance, radius_chance, big_state_chance;
+    /* Chances per gateway and work step. */
+    double emit_chance, query_chance, find_chance;
+    bool callbacks_act; /* callbacks call the API */
+
+    uint64_t window_us; /* no news is later than this (see checker.h) */
+    uint64_t quiet_us;  /* how long all must be calm before a calm counts */
+};
+
+/* Draws everything from the seed. */
+void plan_draw(struct plan *plan, const struct plan_options *options);
+/* A small still world without faults: `servers` cell servers, leaves of `split_depth`, one gateway, no players' acts. */
+void plan_quiet(struct plan *plan, uint32_t servers, uint32_t split_depth);
+/* Sets window_us and quiet_us from the rest. */
+void plan_bounds(struct plan *plan);
+/* The plan's leaf at a place (independent of any core). */
+struct quadkey plan_leaf_at(const struct plan *plan, struct position p);
+
+#endif

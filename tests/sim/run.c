@@ -1,0 +1,53 @@
+#include "tests/sim/run.h"
+
+#include "common/check.h"
+#include "tests/sim/sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define READY_LIMIT_US UINT64_C(20000000)
+
+static void count(const struct sim *sim, struct run_result *result)
+{
+    const struct network *n = &sim->network;
+    result->violated = sim->violated;
+    memcpy(result->violation, sim->violation, sizeof result->violation);
+    result->violated_us = sim->violated_us;
+    result->trace_hash = sim->trace_hash;
+    result->faults = n->breaks + n->lost_frames + n->lost_packets + n->late_packets + sim->store.failures;
+    result->sim_us = sim->now_us;
+    result->steps = sim->steps;
+    result->calms = sim->calms;
+    result->sees = sim->checker.sees;
+    result->events = sim->checker.events;
+    result->queries_short = sim->checker.queries_short;
+    for (uint32_t i = 0; i < sim->plan.servers; i++) {
+        const struct member *m = &sim->members[sim->server_first + i];
+        if (m->server == NULL) continue;
+        struct cellserver_stats stats;
+        cellserver_stats(m->server, &stats);
+        result->handoffs += stats.handoffs_in;
+        result->crossings += stats.handoffs_in + stats.handoffs_local;
+    }
+}
+
+void run_seed(const struct plan_options *options, enum plant plant, FILE *trace, struct run_result *result)
+{
+    struct plan plan;
+    struct sim *sim = malloc(sizeof *sim);
+    CHECK(sim != NULL);
+    *result = (struct run_result){0};
+    plan_draw(&plan, options);
+    sim_open(sim, &plan, plant, trace);
+    if (sim_run_ready(sim, READY_LIMIT_US)) {
+        for (uint32_t phase = 0; phase < plan.phases && !sim->violated; phase++) {
+            sim_stir(sim);
+            sim_run_until(sim, sim->now_us + plan.phase_us);
+            if (!sim_calm(sim)) break;
+        }
+    }
+    count(sim, result);
+    sim_close(sim);
+    free(sim);
+}

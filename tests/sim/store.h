@@ -1,0 +1,30 @@
+/* The store model: what Redis and its script do for the coordinator (proto/store.h), with delay and failure.
+ *
+ * It outlives every coordinator. Saves are fenced by term, leader and epochs, as the real script does; a failed one may
+ * have been carried out or not, as with a broken connection.
+ * Memory: owned by the simulation. */
+#ifndef TERRANE_TESTS_SIM_STORE_H
+#define TERRANE_TESTS_SIM_STORE_H
+
+#include "proto/store.h"
+#include "tests/sim/queue.h"
+
+struct sim;
+
+struct store_model {
+    uint64_t term, rev;
+    struct node_id leader;
+    struct world world;
+    struct store_leaf *leaves;
+    struct store_server *servers;
+    uint32_t leaf_count, leaf_room, server_count, server_room;
+    uint64_t saves, conflicts, failures;
+    struct writer answer;
+};
+
+void store_close(struct store_model *s);
+/* Carries out OUTPUT_STORE of a member; plans the answer. */
+void store_execute(struct sim *sim, uint32_t member, const struct output *output, const uint8_t *bytes);
+void store_answered(struct sim *sim, const struct happening *what);
+
+#endif
