@@ -13,9 +13,9 @@
 struct gateway; /* opaque */
 
 struct gateway_options {
-    struct node_info info;     /* role gateway; its urls as others dial them */
+    struct node_info info; /* role gateway; its urls as others dial them */
     const char *coordinator_url;
-    uint64_t wall_us;          /* wall clock at open: first versions of entities start there (rises across sessions) */
+    uint64_t wall_us; /* wall clock at open: first versions of entities start there (rises across sessions) */
     uint64_t request_timeout_us;
     bool no_updates;
     struct terrane_callbacks callbacks;
@@ -37,8 +37,7 @@ bool gateway_is_ready(const struct gateway *g);
 const struct world *gateway_world(const struct gateway *g);
 enum terrane_error gateway_enter(struct gateway *g, const struct terrane_entity *entity, uint64_t *request);
 enum terrane_error gateway_move(struct gateway *g, uint64_t id, double x, double y, double z, double yaw);
-enum terrane_error gateway_set_state(struct gateway *g, uint64_t id, const void *state, size_t size,
-                                     uint64_t *request);
+enum terrane_error gateway_set_state(struct gateway *g, uint64_t id, const void *state, size_t size, uint64_t *request);
 enum terrane_error gateway_set_radius(struct gateway *g, uint64_t id, double radius, uint64_t *request);
 enum terrane_error gateway_leave(struct gateway *g, uint64_t id, uint64_t *request);
 enum terrane_error gateway_emit(struct gateway *g, uint32_t code, double x, double y, double z, uint16_t layer,

@@ -218,7 +218,7 @@ struct membership {
     struct session *session;
     bool member; /* false: saying HELLO */
     uint64_t term, hellos;
-    uint64_t heard_us, hello_us, beat_us, ask_us;
+    uint64_t heard_us, linked_us, hello_us, beat_us, ask_us;
     bool bye;
 };
 

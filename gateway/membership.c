@@ -8,6 +8,7 @@ static void link_coordinator(struct gateway *g)
 {
     struct output link = {.kind = OUTPUT_LINK, .node = NODE_COORDINATOR};
     outbox_push(g->out, link, g->coordinator_url, strlen(g->coordinator_url) + 1);
+    g->coordinator.linked_us = g->now_us;
 }
 
 void gateway_membership_start(struct gateway *g)
@@ -28,6 +29,17 @@ static void say_hello(struct gateway *g)
     struct output send = {.kind = OUTPUT_SEND, .node = NODE_COORDINATOR};
     outbox_push(g->out, send, g->packet.data, g->packet.size);
     m->hello_us = g->now_us + HELLO_US;
+}
+
+/* After a partition the link may look whole for tens of seconds: it is dialled anew. */
+static void relink_if_silent(struct gateway *g)
+{
+    struct membership *m = &g->coordinator;
+    if (m->node.v == 0 || g->now_us < m->linked_us + PEER_SILENCE_US || g->now_us < m->heard_us + PEER_SILENCE_US)
+        return;
+    struct output unlink = {.kind = OUTPUT_UNLINK, .node = NODE_COORDINATOR};
+    outbox_push(g->out, unlink, NULL, 0);
+    link_coordinator(g);
 }
 
 static void seek(struct gateway *g)
@@ -58,7 +70,10 @@ void gateway_membership_timers(struct gateway *g)
     if (m->bye) return;
     if (m->member && g->now_us >= m->heard_us + COORDINATOR_SILENCE_US) seek(g);
     if (m->member && g->now_us >= m->beat_us) beat(g);
-    if (!m->member && g->now_us >= m->hello_us) say_hello(g);
+    if (!m->member && g->now_us >= m->hello_us) {
+        relink_if_silent(g);
+        say_hello(g);
+    }
 }
 
 void gateway_membership_up(struct gateway *g)

@@ -20,6 +20,15 @@ static void link_peer(struct gateway *g, struct peer *peer)
     peer->linked_us = g->now_us;
 }
 
+/* A partition shows in the link only after tens of seconds, so a silent one is dialled anew. */
+static void relink_peer(struct gateway *g, struct peer *peer)
+{
+    struct output unlink = {.kind = OUTPUT_UNLINK, .node = peer->node};
+    outbox_push(g->out, unlink, NULL, 0);
+    peer->up = false;
+    link_peer(g, peer);
+}
+
 uint32_t gateway_peer_get(struct gateway *g, struct node_id node)
 {
     uint32_t slot = gateway_peer_find(g, node);
@@ -292,7 +301,7 @@ void gateway_peers_timers(struct gateway *g)
         peer->beat_us = g->now_us + PEER_HEARTBEAT_US;
         bool waits = session_queued_messages(peer->session) > 0;
         if (waits && g->now_us >= peer->heard_us + PEER_SILENCE_US && g->now_us >= peer->linked_us + PEER_SILENCE_US)
-            link_peer(g, peer); /* a partition shows in the link only after tens of seconds */
+            relink_peer(g, peer);
         if (!peer->up) continue;
         struct heartbeat heartbeat = {.term = g->map.term, .rev = g->map.rev};
         writer_clear(&g->message);

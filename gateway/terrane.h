@@ -11,8 +11,9 @@
  *     for (;;) { poll(terrane_fd(world), POLLIN); terrane_dispatch(world); }
  *
  * Promises at this API, whatever happens below: each see of a pair (observer, subject) is followed by exactly one
- * unsee before the next see of the pair; update and event never name a subject that the observer does not see;
- * nothing is reported to an observer that has left. Callbacks may call any function but terrane_close and
+ * unsee before the next see of the pair; update never names a subject that the observer does not see; an event is
+ * heard once. From the call of terrane_leave on, an observer hears only the unsees of what it sees, and after
+ * `done` of that leave, or `error` ENTITY_LOST, nothing. Callbacks may call any function but terrane_close and
  * terrane_dispatch.
  *
  * Units: positions and radii are doubles in world units (m), yaw in radians, z up. Ids are 64-bit, not 0, unique in
@@ -25,11 +26,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/errors.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#include "common/errors.h"
 
 struct terrane; /* a session; opaque */
 
@@ -73,13 +74,18 @@ struct terrane_callbacks {
     void (*unsee)(void *context, uint64_t observer, uint64_t subject);
     void (*update)(void *context, uint64_t observer, const struct terrane_entity *subject, uint32_t changes);
     void (*event)(void *context, uint64_t observer, const struct terrane_event *event);
-    /* The answer to a request (each has exactly one): error 0 is well. id: the entity, or 0. */
+    /* The answer to a request (each has exactly one): error 0 is well. id: the entity, or 0. An entity is in the world
+     * from the `done` of its enter to the `done` of its leave; an enter that fails takes the entity's other requests
+     * with it (ENTITY_UNKNOWN). */
     void (*done)(void *context, uint64_t request, enum terrane_operation operation, uint64_t id,
                  enum terrane_error error);
     /* A query's or find's entities (only id and position are filled), before its `done`. */
     void (*found)(void *context, uint64_t request, const struct terrane_entity *entities, size_t count);
-    /* Something went wrong that no request asked for: an entity was lost (id), the session was cut (id 0). */
+    /* Something went wrong that no request asked for. ENTITY_LOST (id): its server went away with it; it is not in the
+     * world any more and may be entered again. WORLD_MISMATCH (id 0): another coordinator has another world. */
     void (*error)(void *context, uint64_t id, enum terrane_error error, const char *text);
+    /* A line for the log, logfmt without time and level. level: 0 debug, 1 information, 2 warning, 3 error. */
+    void (*log)(void *context, int level, const char *line);
 };
 
 struct terrane_options {
@@ -90,6 +96,8 @@ struct terrane_options {
     void *context;
     uint64_t request_timeout_ms; /* 0: 10,000; a request unanswered for that long is done with TIMED_OUT */
     bool no_updates;             /* do not subscribe to region topics: see/unsee carry ids, positions stay unknown */
+    char *fault;                 /* where terrane_open puts what to tell a person if it fails; NULL: nowhere */
+    size_t fault_size;
 };
 
 /* The world's constants, once ready. */
@@ -100,9 +108,11 @@ struct terrane_world {
 };
 
 /* Opens a session: makes its sockets and begins to look for the coordinator, which may start later.
- * Errors: CONFIG (names the field), ADDRESS, MEMORY; *out is NULL then. */
+ * Errors: CONFIG (coordinator_url is missing or not tcp://HOST:PORT), ADDRESS (listen_host can't be listened on), LIMIT
+ * (file descriptors), MEMORY; *out is NULL then, options->fault says more. */
 enum terrane_error terrane_open(const struct terrane_options *options, struct terrane **out) TERRANE_MUST_CHECK;
-/* Takes this session's entities out of the world, waits at most a second for the answers, and frees everything. */
+/* Takes this session's entities out of the world, waits at most a second for the answers (callbacks are called
+ * meanwhile), and frees everything. NULL is fine. */
 void terrane_close(struct terrane *t);
 
 /* Readable when terrane_dispatch has something to do (messages or time). Valid until terrane_close. */
@@ -118,7 +128,8 @@ bool terrane_world(const struct terrane *t, struct terrane_world *out); /* false
 /* Commands. Those with `request` are answered by `done`; request may be NULL. They may be given at once one after the
  * other; order is kept per entity. Common errors: NOT_READY, ENTITY_NONE, ENTITY_UNKNOWN (not entered here), LIMIT. */
 
-/* Errors: also ENTITY_EXISTS, POSITION_INVALID, POSITION_OUTSIDE, RADIUS_TOO_LARGE, STATE_TOO_LARGE. */
+/* Errors: also ENTITY_EXISTS (of this session, until its leave is done), POSITION_INVALID, POSITION_OUTSIDE,
+ * RADIUS_TOO_LARGE (or negative, or not a number), STATE_TOO_LARGE. `done` may also say ENTITY_EXISTS (of another). */
 enum terrane_error terrane_enter(struct terrane *t, const struct terrane_entity *entity,
                                  uint64_t *request) TERRANE_MUST_CHECK;
 /* No answer: the last of several moves in a tick wins. Errors: also POSITION_INVALID, POSITION_OUTSIDE. */
@@ -129,10 +140,13 @@ enum terrane_error terrane_set_state(struct terrane *t, uint64_t id, const void 
 enum terrane_error terrane_set_radius(struct terrane *t, uint64_t id, double radius,
                                       uint64_t *request) TERRANE_MUST_CHECK;
 enum terrane_error terrane_leave(struct terrane *t, uint64_t id, uint64_t *request) TERRANE_MUST_CHECK;
-/* Tells every observer within `radius` of the place once, in that layer. Errors: also STATE_TOO_LARGE (payload). */
+/* Tells every observer within `radius` of the place once, in that layer. Errors: also POSITION_INVALID,
+ * POSITION_OUTSIDE, RADIUS_TOO_LARGE, STATE_TOO_LARGE (payload). */
 enum terrane_error terrane_emit(struct terrane *t, uint32_t code, double x, double y, double z, uint16_t layer,
                                 double radius, const void *payload, size_t size, uint64_t *request) TERRANE_MUST_CHECK;
-/* Entities of all servers within the shape; layer < 0: all. Answered by found* then done. */
+/* Entities of all servers within the closed shape, by ascending id; layer < 0: all. Answered by found (if there are
+ * any), then done; with an error, what was found is not all. Errors: also POSITION_INVALID (a corner, the radius, or
+ * min > max), POSITION_OUTSIDE (the centre, or the whole rectangle). */
 enum terrane_error terrane_query_circle(struct terrane *t, double x, double y, double radius, int layer,
                                         uint64_t *request) TERRANE_MUST_CHECK;
 enum terrane_error terrane_query_rectangle(struct terrane *t, double min_x, double min_y, double max_x, double max_y,
@@ -140,15 +154,16 @@ enum terrane_error terrane_query_rectangle(struct terrane *t, double min_x, doub
 /* Where an entity is, whoever's it is. Done with ENTITY_UNKNOWN if nobody owns it. */
 enum terrane_error terrane_find(struct terrane *t, uint64_t id, uint64_t *request) TERRANE_MUST_CHECK;
 
-/* What this session knows. The view of an own entity: fills ids (ascending) up to room, returns how many there are. */
+/* What this session knows. The view of an own entity as told by see and unsee: fills ids (ascending; the lowest if room
+ * is short) up to room, returns how many there are. */
 size_t terrane_view(const struct terrane *t, uint64_t observer, uint64_t *ids, size_t room);
-/* An entity as last heard (own or seen). */
+/* An entity as last heard (own or near an own one); out->state is valid until the next dispatch. */
 bool terrane_get(const struct terrane *t, uint64_t id, struct terrane_entity *out);
 
 /* Counters of this session, for dashboards and tests. */
 struct terrane_stats {
     uint64_t own, seen_pairs, moves_sent, frames, frame_bytes, frame_moves, gaps, gaps_repaired, gaps_open;
-    uint64_t handoffs;      /* times an own entity changed its server */
+    uint64_t handoffs; /* times an own entity changed its server */
     uint64_t moves_repeated, sure_repeated, malformed, stale, dropped;
     uint64_t servers, leaves_watched;
 };
