@@ -1,0 +1,88 @@
+/* Checks a swarm of bots from outside: what their gateways are told against where the bots truly are.
+ *
+ * Four checks, each able to fail on its own:
+ *   pairing   at every callback: a see only of who is not seen, an unsee and an update only of who is (checker_see...)
+ *   moving    while all move: who was within the radius for the whole window of samples must be seen, who was beyond
+ *             radius + hysteresis for the whole window must not be. The window is the delay that is forgiven.
+ *   calm      while all stand still: every view equals brute force; between the radius and radius + hysteresis both
+ *             is right
+ *   census    who owns what: each bot exactly once, at its place, with its state
+ * Entities that are not of this swarm may be seen; they are let alone.
+ *
+ * What it is not: it calls no library, waits for nothing and prints nothing.
+ * All bots share one layer and one height. Positions are integers in position units, ids of bots are first_id ..
+ * first_id + count - 1. Memory: opaque, owned by the caller through open/close; views grow as bots see more. */
+#ifndef TERRANE_TOOLS_CHECKER_H
+#define TERRANE_TOOLS_CHECKER_H
+
+#include "common/types.h"
+
+#define CHECKER_SAMPLES 8u  /* positions remembered: the window reaches over so many checker_sample */
+#define CHECKER_FAULTS  16u /* described; all are counted */
+
+struct checker; /* opaque */
+
+struct checker_options {
+    struct world world;
+    uint32_t count;
+    uint64_t first_id;
+    uint32_t radius; /* of all bots */
+};
+
+struct checker_counts {
+    uint64_t sees, unsees, updates;
+    uint64_t seen_twice, unseen_unsee, unseen_update, foreign; /* pairing; foreign: an observer that is no bot */
+    uint64_t moving_pairs, moving_missing, moving_false;       /* pairs looked at while moving */
+};
+
+struct checker_calm {
+    uint64_t views, wrong, missing, false_seen; /* wrong: views in which something was missing or false */
+};
+
+struct checker_census {
+    uint64_t owned, lost, doubled, misplaced, states_wrong;
+};
+
+struct checker *checker_open(const struct checker_options *options);
+void checker_close(struct checker *c);
+uint64_t checker_id(const struct checker *c, uint32_t bot);
+
+/* A bot's true position. The first one makes it part of the world. */
+void checker_place(struct checker *c, uint32_t bot, struct position position);
+struct position checker_position(const struct checker *c, uint32_t bot);
+uint32_t checker_seen(const struct checker *c, uint32_t bot); /* how many it sees, by its callbacks */
+
+/* Callbacks. */
+void checker_see(struct checker *c, uint64_t observer, uint64_t subject);
+void checker_unsee(struct checker *c, uint64_t observer, uint64_t subject);
+void checker_update(struct checker *c, uint64_t observer, uint64_t subject);
+
+/* Remembers all positions as they are now; the eighth last sample falls out of the window. */
+void checker_sample(struct checker *c);
+/* Every view against the window. Needs CHECKER_SAMPLES samples, else it looks at nothing. O(count * seen). */
+void checker_moving(struct checker *c);
+
+/* What the library says an observer sees: fills ids up to room, returns how many there are. */
+typedef size_t checker_view(void *context, uint32_t bot, uint64_t *ids, size_t room);
+/* Bots from..to-1: the view by callbacks and the library's own (view may be NULL) against brute force over all bots.
+ * Adds to *out. O((to - from) * count). */
+void checker_calm(struct checker *c, uint32_t from, uint32_t to, checker_view *view, void *context,
+                  struct checker_calm *out);
+
+/* A census: begin, each owned entity that any server names, end. */
+void checker_census_begin(struct checker *c);
+void checker_census_add(struct checker *c, uint64_t id, struct position position, const void *state, size_t size);
+void checker_census_end(struct checker *c, struct checker_census *out);
+
+/* The state that a bot carries through the world: bytes made from its id, of every size up to 4 KiB, mostly small. */
+#define CHECKER_STATE_MAX 4096u
+size_t checker_state(uint64_t id, uint8_t out[CHECKER_STATE_MAX]);
+
+/* Whether the circle (closed) holds the bot. */
+bool checker_within(const struct checker *c, uint32_t bot, struct position centre, uint32_t radius);
+
+const struct checker_counts *checker_counts(const struct checker *c);
+/* The first faults in words, oldest first; NULL past the last one. */
+const char *checker_fault(const struct checker *c, uint32_t index);
+
+#endif
