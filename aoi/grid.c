@@ -11,7 +11,7 @@
 bool grow(void *array, size_t *room, size_t need, size_t member_size)
 {
     if (need <= *room) return true;
-    size_t next = need + need / 4 + 16;
+    size_t next = need + need / 16 + 16;
     void **at = array, *grown = realloc(*at, next * member_size);
     if (!grown) return false;
     *at = grown;
@@ -43,6 +43,8 @@ static void geometry_set(struct aoi *aoi)
     } else {
         aoi->cell_shift = (unsigned)__builtin_ctzll(size);
     }
+    aoi->span_x = (uint32_t)o->max_x - (uint32_t)o->min_x;
+    aoi->span_y = (uint32_t)o->max_y - (uint32_t)o->min_y;
     aoi->base_x = floor_to(o->min_x, o->cell_size);
     aoi->base_y = floor_to(o->min_y, o->cell_size);
     aoi->cells_x = cell_x(aoi, o->max_x - 1) + 1;
@@ -89,6 +91,7 @@ void aoi_destroy(struct aoi *aoi)
     free(aoi->jumps);
     free(aoi->jump_of);
     free(aoi->movers);
+    free(aoi->crossers);
     free(aoi);
 }
 
@@ -387,5 +390,6 @@ size_t aoi_memory_bytes(const struct aoi *aoi)
     return sizeof *aoi + row * aoi->capacity + aoi->idmap.size * sizeof *aoi->idmap.slots +
            aoi->band.size * sizeof *aoi->band.slots + (aoi->pool.size + POOL_PADDING) * sizeof *aoi->pool.words +
            pages_memory_bytes(aoi) + aoi->jump_room * sizeof *aoi->jumps + aoi->mover_room * sizeof *aoi->movers +
-           aoi->changes.room * 6 * sizeof(uint32_t) + join_memory_bytes(aoi);
+           aoi->crosser_room * sizeof *aoi->crossers + aoi->changes.room * 6 * sizeof(uint32_t) +
+           join_memory_bytes(aoi);
 }

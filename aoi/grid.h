@@ -41,6 +41,7 @@ struct jump {
  * those that are about to leave the cell or have just come. */
 struct cell {
     uint32_t offset, count, tail;
+    uint32_t first;      /* of the tail, in the list of crossers */
     uint8_t block_class; /* 0: no block */
     bool copied;         /* behind the handles lie the members' packed positions and their generation */
 };
@@ -49,6 +50,7 @@ struct page {
     uint32_t x, y;
     uint32_t population; /* a page without any is given back */
     uint16_t layer;
+    uint32_t tails[PAGE_SIDE]; /* row by row, a bit a column: the cells with a tail */
     struct cell cells[PAGE_CELLS];
 };
 
@@ -62,6 +64,7 @@ struct page_slot {
 struct pool {
     uint32_t *words;
     size_t used, size;
+    size_t idle;                 /* words in free blocks */
     uint32_t free[POOL_CLASSES]; /* offset of the first free block; 0: none */
 };
 
@@ -87,11 +90,19 @@ struct changes {
 
 /* Spans on their way to the sink. */
 #define SPANS_BATCH 256
+#define NOTES_BATCH 2048
 struct emitter {
     aoi_sink *sink;
     void *context;
     size_t count;
+    uint32_t noted, note_start; /* others noted one by one, and where the span begins that is being noted */
     struct aoi_span spans[SPANS_BATCH];
+    uint32_t notes[NOTES_BATCH];
+};
+
+/* One that crosses a cell's border in a tick of AOI_BLOCK; x and y are the cell at the other end of its move. */
+struct crosser {
+    uint32_t handle, x, y;
 };
 
 /* A few rows of cells, side by side: see grid_join.c. */
@@ -112,6 +123,7 @@ struct aoi {
     bool plain; /* no vector kernels, even where the machine has them */
 
     int64_t base_x, base_y;    /* position of the corner of cell (0, 0); a multiple of the cell size */
+    uint32_t span_x, span_y;   /* positions in the bounds */
     uint32_t cells_x, cells_y; /* cells in the bounds */
     uint64_t reciprocal;       /* 2^64 / cell_size, rounded up; 0: use the shift */
     unsigned cell_shift;
@@ -150,6 +162,9 @@ struct aoi {
     struct emitter emitter;
     uint32_t *movers;
     size_t mover_count, mover_room;
+    struct crosser *crossers;
+    uint32_t crosser_count;
+    size_t crosser_room;
     struct join_row *rows;
     size_t row_count;
     uint32_t *join_others;
@@ -178,9 +193,22 @@ static inline uint32_t cell_y(const struct aoi *aoi, int32_t y)
     return cell_index(aoi, (uint64_t)(y - aoi->base_y));
 }
 
+static inline bool x_cells_differ(const struct aoi *aoi, int32_t a, int32_t b)
+{
+    if (!aoi->reciprocal) return (uint32_t)(a ^ b) >> aoi->cell_shift;
+    return cell_x(aoi, a) != cell_x(aoi, b);
+}
+
+static inline bool y_cells_differ(const struct aoi *aoi, int32_t a, int32_t b)
+{
+    if (!aoi->reciprocal) return (uint32_t)(a ^ b) >> aoi->cell_shift;
+    return cell_y(aoi, a) != cell_y(aoi, b);
+}
+
 static inline bool position_inside(const struct aoi *aoi, int32_t x, int32_t y)
 {
-    return x >= aoi->options.min_x && x < aoi->options.max_x && y >= aoi->options.min_y && y < aoi->options.max_y;
+    return (uint32_t)x - (uint32_t)aoi->options.min_x < aoi->span_x &&
+           (uint32_t)y - (uint32_t)aoi->options.min_y < aoi->span_y;
 }
 
 /* |a - b| of any two 32-bit coordinates. */
@@ -336,8 +364,28 @@ struct side {
     bool there;
 };
 
-void emit(struct emitter *emitter, uint32_t subject, unsigned change, const uint32_t *others, uint32_t count);
 void emit_flush(struct emitter *emitter);
+
+static inline void emit(struct emitter *emitter, uint32_t subject, unsigned change, const uint32_t *others,
+                        uint32_t count)
+{
+    if (!count) return;
+    if (emitter->count == SPANS_BATCH) emit_flush(emitter);
+    emitter->spans[emitter->count++] =
+        (struct aoi_span){.subject = subject, .change = change, .others = others, .count = count};
+}
+
+/* Adds one to the span of this subject and change that is being noted; emit_note_end ends that span. */
+void emit_note_end(struct emitter *emitter, uint32_t subject, unsigned change);
+
+static inline void emit_note(struct emitter *emitter, uint32_t subject, unsigned change, uint32_t other)
+{
+    if (emitter->noted == NOTES_BATCH) {
+        emit_note_end(emitter, subject, change);
+        emit_flush(emitter);
+    }
+    emitter->notes[emitter->noted++] = other;
+}
 void changes_clear(struct changes *changes);
 /* Makes room for `count` more candidates in every list. */
 void changes_reserve(struct changes *changes, size_t count);
@@ -389,12 +437,27 @@ bool z_make(struct aoi *aoi);
 /* Grows *array to at least `need` members; false when memory ran out. */
 bool grow(void *array, size_t *room, size_t need, size_t member_size);
 
-/* ---- grid_stage.c, grid_tick.c, grid_join.c ---- */
+/* ---- grid_stage.c, grid_tick.c, grid_block.c, grid_join.c ---- */
 
+void tick_block(struct aoi *aoi);
 /* Where the entity will be after the tick (where it is, if nothing is staged). */
-struct position staged_of(const struct aoi *aoi, uint32_t handle);
-bool staged_any(const struct aoi *aoi, uint32_t handle);
-enum terrane_error staged_set(struct aoi *aoi, uint32_t handle, struct position position);
+static inline struct position staged_of(const struct aoi *aoi, uint32_t handle)
+{
+    const struct body *body = &aoi->bodies[handle];
+    int32_t z = z_next_of(aoi, handle);
+    if (__builtin_expect(body->step_x == STEP_JUMP, 0)) {
+        const struct jump *jump = &aoi->jumps[aoi->jump_of[handle]];
+        return (struct position){.x = jump->x, .y = jump->y, .z = z};
+    }
+    return (struct position){.x = body->x + body->step_x, .y = body->y + body->step_y, .z = z};
+}
+
+static inline bool staged_any(const struct aoi *aoi, uint32_t handle)
+{
+    const struct body *body = &aoi->bodies[handle];
+    return body->step_x || body->step_y || z_next_of(aoi, handle) != z_of(aoi, handle);
+}
+
 void staged_clear(struct aoi *aoi, uint32_t handle);
 void join_close(struct aoi *aoi);
 size_t join_memory_bytes(const struct aoi *aoi);

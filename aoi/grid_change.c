@@ -6,19 +6,23 @@
 #include "aoi/grid.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void emit_flush(struct emitter *emitter)
 {
     if (emitter->count && emitter->sink) emitter->sink(emitter->context, emitter->spans, emitter->count);
     emitter->count = 0;
+    emitter->noted -= emitter->note_start;
+    memmove(emitter->notes, emitter->notes + emitter->note_start, emitter->noted * sizeof *emitter->notes);
+    emitter->note_start = 0;
 }
 
-void emit(struct emitter *emitter, uint32_t subject, unsigned change, const uint32_t *others, uint32_t count)
+void emit_note_end(struct emitter *emitter, uint32_t subject, unsigned change)
 {
-    if (!count) return;
+    if (emitter->noted == emitter->note_start) return;
     if (emitter->count == SPANS_BATCH) emit_flush(emitter);
-    emitter->spans[emitter->count++] =
-        (struct aoi_span){.subject = subject, .change = change, .others = others, .count = count};
+    emit(emitter, subject, change, emitter->notes + emitter->note_start, emitter->noted - emitter->note_start);
+    emitter->note_start = emitter->noted;
 }
 
 /* ---- lists of changes ---- */

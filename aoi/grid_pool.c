@@ -3,7 +3,8 @@
  * All cells share one array of words, cut into blocks of about eighty sizes with a free list each. A malloc a cell
  * costs 16 bytes and a header's miss; a sorted array of all (counting sort each tick) can't take single moves. A
  * block grows by one class (4 handles, or a quarter) and shrinks two classes late, so that a cell whose population
- * swings does not copy all the time. The array grows by an eighth, before that larger free blocks are cut up. */
+ * swings does not copy all the time. The array grows by a sixteenth; before that larger free blocks are cut up, and
+ * where more than a quarter lies idle, all blocks are written anew, page by page. */
 #include "aoi/grid.h"
 
 #include <stdlib.h>
@@ -37,12 +38,14 @@ static void pool_give(struct pool *pool, uint32_t offset, unsigned block_class)
 {
     pool->words[offset] = pool->free[block_class];
     pool->free[block_class] = offset;
+    pool->idle += pool_class_size(block_class);
 }
 
 static uint32_t pool_pop(struct pool *pool, unsigned block_class)
 {
     uint32_t offset = pool->free[block_class];
     pool->free[block_class] = pool->words[offset];
+    pool->idle -= pool_class_size(block_class);
     return offset;
 }
 
@@ -67,7 +70,7 @@ static uint32_t pool_cut(struct pool *pool, unsigned block_class)
 
 static bool pool_grow(struct pool *pool, uint32_t want)
 {
-    size_t size = pool->size + pool->size / 8 + want + 1024;
+    size_t size = pool->size + pool->size / 16 + want + 1024;
     if (size > UINT32_MAX) return false;
     uint32_t *words = realloc(pool->words, (size + POOL_PADDING) * sizeof *words);
     if (!words) return false;
@@ -78,15 +81,52 @@ static bool pool_grow(struct pool *pool, uint32_t want)
     return true;
 }
 
-/* 0: memory ran out. */
-static uint32_t pool_take(struct pool *pool, unsigned block_class)
+/* Moves a cell's block to the end of another array, as small as it may be. */
+static void cell_transfer(struct cell *cell, const uint32_t *from, uint32_t *to, size_t *used)
 {
+    uint32_t size = pool_class_size(cell->block_class);
+    if (!cell->copied) {
+        unsigned least = pool_class_for(cell->count + 1);
+        if (least < cell->block_class) cell->block_class = (uint8_t)least;
+        size = cell->count;
+    }
+    memcpy(to + *used, from + cell->offset, size * sizeof *to);
+    cell->offset = (uint32_t)*used;
+    *used += pool_class_size(cell->block_class);
+}
+
+/* Makes a new array with the blocks page by page and nothing idle between them. Cells that fill up together leave
+ * behind all the smaller sizes that they have grown out of; neighbours come to lie side by side besides. */
+static bool pool_compact(struct aoi *aoi, uint32_t want)
+{
+    struct pool *pool = &aoi->pool;
+    size_t most = pool->used - pool->idle + 4;
+    size_t size = most + most / 16 + want + 1024, used = 4;
+    uint32_t *words = calloc(size + POOL_PADDING, sizeof *words);
+    if (!words) return false;
+    for (uint32_t p = 0; p < aoi->page_count; p++) {
+        for (uint32_t c = 0; c < PAGE_CELLS; c++) {
+            struct cell *cell = &aoi->pages[p]->cells[c];
+            if (cell->block_class) cell_transfer(cell, pool->words, words, &used);
+        }
+    }
+    CHECK(used <= most);
+    free(pool->words);
+    *pool = (struct pool){.words = words, .used = used, .size = size};
+    return true;
+}
+
+/* 0: memory ran out. May move all blocks. */
+static uint32_t pool_take(struct aoi *aoi, unsigned block_class)
+{
+    struct pool *pool = &aoi->pool;
     if (pool->free[block_class]) return pool_pop(pool, block_class);
     uint32_t want = pool_class_size(block_class);
     if (pool->used + want > pool->size) {
         uint32_t offset = pool_cut(pool, block_class);
         if (offset) return offset;
-        if (!pool_grow(pool, want)) return 0;
+        bool wasteful = pool->idle > pool->used / 4;
+        if (wasteful ? !pool_compact(aoi, want) : !pool_grow(pool, want)) return 0;
     }
     uint32_t offset = (uint32_t)pool->used;
     pool->used += want;
@@ -112,7 +152,7 @@ static uint32_t *cell_generation(const struct aoi *aoi, const struct cell *cell)
 /* Moves the handles into a block of the class; with copied, the block is one for handles and a (stale) copy. */
 static bool cell_reblock(struct aoi *aoi, struct cell *cell, unsigned block_class, bool copied)
 {
-    uint32_t offset = block_class ? pool_take(&aoi->pool, block_class) : 0;
+    uint32_t offset = block_class ? pool_take(aoi, block_class) : 0;
     if (block_class && !offset) return false;
     uint32_t *words = aoi->pool.words;
     if (cell->count) memcpy(words + offset, words + cell->offset, cell->count * sizeof *words);

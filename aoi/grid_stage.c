@@ -7,23 +7,6 @@
 
 #include <stdlib.h>
 
-bool staged_any(const struct aoi *aoi, uint32_t handle)
-{
-    const struct body *body = &aoi->bodies[handle];
-    return body->step_x || body->step_y || z_next_of(aoi, handle) != z_of(aoi, handle);
-}
-
-struct position staged_of(const struct aoi *aoi, uint32_t handle)
-{
-    const struct body *body = &aoi->bodies[handle];
-    int32_t z = z_next_of(aoi, handle);
-    if (body->step_x == STEP_JUMP) {
-        const struct jump *jump = &aoi->jumps[aoi->jump_of[handle]];
-        return (struct position){.x = jump->x, .y = jump->y, .z = z};
-    }
-    return (struct position){.x = body->x + body->step_x, .y = body->y + body->step_y, .z = z};
-}
-
 void staged_clear(struct aoi *aoi, uint32_t handle)
 {
     aoi->bodies[handle].step_x = aoi->bodies[handle].step_y = 0;
@@ -46,23 +29,22 @@ static bool jump_set(struct aoi *aoi, uint32_t handle, int32_t x, int32_t y)
     return true;
 }
 
-enum terrane_error staged_set(struct aoi *aoi, uint32_t handle, struct position position)
-{
-    struct body *body = &aoi->bodies[handle];
-    if (aoi->z) aoi->z_next[handle] = position.z;
-    uint64_t dx = gap(position.x, body->x), dy = gap(position.y, body->y), most = (uint64_t)aoi->step_max;
-    if (dx > most || dy > most) {
-        return jump_set(aoi, handle, position.x, position.y) ? TERRANE_ERR_OK : TERRANE_ERR_MEMORY;
-    }
-    body->step_x = (int16_t)(position.x - body->x);
-    body->step_y = (int16_t)(position.y - body->y);
-    return TERRANE_ERR_OK;
-}
-
 enum terrane_error aoi_stage(struct aoi *aoi, uint32_t handle, struct position position)
 {
     if (!live(aoi, handle)) return TERRANE_ERR_ENTITY_UNKNOWN;
     if (!position_inside(aoi, position.x, position.y)) return TERRANE_ERR_POSITION_OUTSIDE;
-    if (position.z && !z_make(aoi)) return TERRANE_ERR_MEMORY;
-    return staged_set(aoi, handle, position);
+    if (aoi->z) {
+        aoi->z_next[handle] = position.z;
+    } else if (position.z) {
+        if (!z_make(aoi)) return TERRANE_ERR_MEMORY;
+        aoi->z_next[handle] = position.z;
+    }
+    struct body *body = &aoi->bodies[handle];
+    int64_t dx = (int64_t)position.x - body->x, dy = (int64_t)position.y - body->y, most = aoi->step_max;
+    if ((uint64_t)(dx + most) > (uint64_t)(2 * most) || (uint64_t)(dy + most) > (uint64_t)(2 * most)) {
+        return jump_set(aoi, handle, position.x, position.y) ? TERRANE_ERR_OK : TERRANE_ERR_MEMORY;
+    }
+    body->step_x = (int16_t)dx;
+    body->step_y = (int16_t)dy;
+    return TERRANE_ERR_OK;
 }

@@ -85,15 +85,25 @@ static void mover_commit(struct aoi *aoi, uint32_t handle)
     if (aoi->z) aoi->z[handle] = position.z;
 }
 
-void aoi_tick(struct aoi *aoi, aoi_sink *sink, void *context)
+/* The general way: any mode, z, radii and distances, one mover after the other. */
+static void tick_movers(struct aoi *aoi)
 {
     movers_note(aoi);
-    aoi->emitter.sink = sink;
-    aoi->emitter.context = context;
     for (size_t i = 0; i < aoi->mover_count; i++) mover_scan(aoi, aoi->movers[i], UNSEES);
     for (size_t i = 0; i < aoi->mover_count; i++) mover_reseat(aoi, aoi->movers[i]);
     for (size_t i = 0; i < aoi->mover_count; i++) mover_scan(aoi, aoi->movers[i], SEES);
     for (size_t i = 0; i < aoi->mover_count; i++) mover_commit(aoi, aoi->movers[i]);
+}
+
+void aoi_tick(struct aoi *aoi, aoi_sink *sink, void *context)
+{
+    aoi->emitter.sink = sink;
+    aoi->emitter.context = context;
+    if (aoi->options.mode == AOI_BLOCK && !z_matters(aoi)) {
+        tick_block(aoi);
+    } else {
+        tick_movers(aoi);
+    }
     aoi->jump_count = 0;
     aoi->generation++;
     pages_sweep(aoi);
