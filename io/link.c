@@ -110,7 +110,7 @@ static enum terrane_error receiver_open(struct link *l, struct receiver *r, cons
     r->lane = is_inbox ? LANE_INBOX : LANE_FEED;
     /* PULL has no buffer of its own: its receive is always pending. */
     if (!is_inbox) error = nng_socket_set_int(r->socket, NNG_OPT_RECVBUF, LINK_SUB_BUFFER);
-    if (error == 0) error = nng_pipe_notify(r->socket, NNG_PIPE_EV_ADD_POST, inbound_pipe_changed, l);
+    if (error == 0) error = nng_pipe_notify(r->socket, NNG_PIPE_EV_ADD_PRE, inbound_pipe_changed, l);
     if (error == 0) error = nng_pipe_notify(r->socket, NNG_PIPE_EV_REM_POST, inbound_pipe_changed, l);
     if (error != 0) return fault_say(fault, TERRANE_ERR_MEMORY, "%s socket: %s", like->what, nng_strerror(error));
     struct listening at = *like;
@@ -125,7 +125,7 @@ static enum terrane_error queries_open(struct link *l, const struct listening *l
     int error = nng_rep0_open(&l->rep);
     if (error != 0) return fault_say(fault, TERRANE_ERR_MEMORY, "no query socket: %s", nng_strerror(error));
     l->has_rep = true;
-    error = nng_pipe_notify(l->rep, NNG_PIPE_EV_ADD_POST, inbound_pipe_changed, l);
+    error = nng_pipe_notify(l->rep, NNG_PIPE_EV_ADD_PRE, inbound_pipe_changed, l);
     if (error == 0) error = nng_pipe_notify(l->rep, NNG_PIPE_EV_REM_POST, inbound_pipe_changed, l);
     if (error != 0 || inbound_queries(l) != TERRANE_ERR_OK)
         return fault_say(fault, TERRANE_ERR_MEMORY, "no memory for the query socket");

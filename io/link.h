@@ -79,7 +79,7 @@ bool link_drain(struct link *l, uint32_t max, link_each *each, void *context);
  * when it was redialled. Another url replaces the former link. The same url keeps it, and says PEER_UP again if it
  * stands. Errors: ADDRESS (counted). */
 enum terrane_error link_peer(struct link *l, struct node_id node, const char *url) TERRANE_MUST_CHECK;
-/* No event follows. Unknown: nothing. */
+/* No event follows. What nng has taken still goes out for about 100 ms. Unknown: nothing. */
 void link_unpeer(struct link *l, struct node_id node);
 /* Hands the packet to nng, or drops it, counted. A full buffer gets a second attempt in link_flush; order is kept. */
 void link_send(struct link *l, struct node_id node, const void *bytes, size_t size);
@@ -100,8 +100,9 @@ void link_reply(struct link *l, uint64_t token, const void *bytes, size_t size);
 void link_flush(struct link *l);
 
 void link_counters(const struct link *l, struct link_counters *out);
-/* Connections that nng refused or cut at a receiving socket (bad handshake, oversize message, reset), since the start.
- * Walks all of nng's statistics: for status pages, not for loops. */
+/* Connections to the own listeners that ended otherwise than by us, since the start: refused greetings, wrong
+ * protocols, forged lengths, resets, and peers that simply went (nng tells these no closer apart). Walks all of nng's
+ * statistics: for status pages, not for loops. */
 uint64_t link_refused(const struct link *l);
 
 #endif

@@ -137,11 +137,12 @@ void link_reply(struct link *l, uint64_t token, const void *bytes, size_t size)
     l->counters.replied++;
 }
 
+/* A pipe that the protocol refuses gets ADD_PRE and REM_POST, but no ADD_POST. */
 void inbound_pipe_changed(nng_pipe pipe, nng_pipe_ev what, void *argument)
 {
     struct link *l = argument;
     (void)pipe;
-    if (what == NNG_PIPE_EV_ADD_POST) atomic_fetch_add(&l->inbound_pipes, 1);
+    if (what == NNG_PIPE_EV_ADD_PRE) atomic_fetch_add(&l->inbound_pipes, 1);
     if (what == NNG_PIPE_EV_REM_POST) atomic_fetch_sub(&l->inbound_pipes, 1);
 }
 
@@ -177,6 +178,7 @@ bool link_drain(struct link *l, uint32_t max, link_each *each, void *context)
 {
     size_t bytes[3] = {0};
     uint32_t messages[3] = {0};
+    outbound_linger(l);
     if (l->drained == l->draining.count) take_arrived(l);
     for (; max > 0 && l->drained < l->draining.count; max--) {
         struct arrival item = l->draining.items[l->drained++];

@@ -62,6 +62,14 @@ struct peer {
     uint32_t waiting_count;
 };
 
+/* A peer's socket after link_unpeer. nng 1.5.2 leaks what is being sent when it is closed, and what was handed over
+ * just before should still go out: so it is closed a little later. */
+#define LINK_LINGER_US 100000u
+struct closing {
+    nng_socket socket;
+    uint64_t at_us;
+};
+
 struct subscriber {
     struct node_id node; /* NODE_NONE: free slot */
     uint32_t feed;
@@ -112,7 +120,9 @@ struct link {
     uint32_t peer_room;
     struct table peer_slots; /* node id -> slot */
     struct table dialers;    /* dialer id -> slot of a peer, or of a subscriber with DIALER_FEED */
-    uint32_t *retry;         /* slots of peers with waiting messages */
+    struct closing *closing; /* by time */
+    uint32_t closing_count, closing_room;
+    uint32_t *retry; /* slots of peers with waiting messages */
     uint32_t retry_count, retry_room;
 };
 
@@ -129,6 +139,7 @@ void inbound_pipe_changed(nng_pipe pipe, nng_pipe_ev what, void *link); /* of a 
 enum terrane_error feed_open(struct link *l, uint32_t index); /* the socket, not yet listening */
 /* Turns a pipe notice into the event that the core is to see; false: nothing to see. */
 bool outbound_notice(struct link *l, const struct arrival *notice, struct event *event);
+void outbound_linger(struct link *l); /* closes what has lingered long enough */
 void outbound_close(struct link *l);
 
 #endif

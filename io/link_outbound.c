@@ -5,6 +5,7 @@
 
 #include "common/array.h"
 #include "common/check.h"
+#include "io/loop.h"
 
 #include <nng/protocol/pipeline0/push.h>
 #include <nng/protocol/pubsub0/pub.h>
@@ -37,8 +38,12 @@ static void peer_pipe_changed(nng_pipe pipe, nng_pipe_ev what, void *argument)
 static void feed_pipe_changed(nng_pipe pipe, nng_pipe_ev what, void *argument)
 {
     struct feed *f = argument;
-    if (what == NNG_PIPE_EV_ADD_POST) atomic_fetch_add(&f->pipes, 1);
+    /* A pipe that the protocol refuses gets ADD_PRE and REM_POST, but no ADD_POST. */
     if (what == NNG_PIPE_EV_REM_POST) atomic_fetch_sub(&f->pipes, 1);
+    if (what == NNG_PIPE_EV_ADD_PRE) {
+        atomic_fetch_add(&f->pipes, 1);
+        return;
+    }
     inbound_notice(f->link, (struct arrival){.kind = what == NNG_PIPE_EV_ADD_POST ? EVENT_FEED_UP : EVENT_FEED_DOWN,
                                              .dialer = nng_pipe_dialer(pipe).id,
                                              .pipe = pipe.id});
@@ -88,9 +93,28 @@ void link_unpeer(struct link *l, struct node_id node)
     peer_drop_waiting(p);
     table_remove(&l->dialers, p->dialer);
     table_remove(&l->peer_slots, node.v);
-    nng_close(p->socket);
+    if (p->pipe != 0) {
+        ARRAY_RESERVE(l->closing, l->closing_room, (size_t)l->closing_count + 1);
+        l->closing[l->closing_count++] = (struct closing){p->socket, loop_now_us() + LINK_LINGER_US};
+    } else {
+        nng_close(p->socket);
+    }
     *p = (struct peer){0};
     l->counters.peers--;
+}
+
+static void close_until(struct link *l, uint64_t now_us)
+{
+    uint32_t done = 0;
+    while (done < l->closing_count && l->closing[done].at_us <= now_us) nng_close(l->closing[done++].socket);
+    if (done == 0) return;
+    l->closing_count -= done;
+    memmove(l->closing, l->closing + done, l->closing_count * sizeof *l->closing);
+}
+
+void outbound_linger(struct link *l)
+{
+    if (l->closing_count > 0) close_until(l, loop_now_us());
 }
 
 static enum terrane_error peer_dial(struct link *l, struct peer *p, uint32_t slot)
@@ -221,6 +245,7 @@ void link_flush(struct link *l)
 {
     for (uint32_t i = 0; i < l->retry_count; i++) peer_flush(l, l->peers[l->retry[i]]);
     l->retry_count = 0;
+    outbound_linger(l);
 }
 
 /* Feeds */
@@ -231,6 +256,7 @@ enum terrane_error feed_open(struct link *l, uint32_t index)
     f->link = l;
     if (nng_pub0_open(&f->socket) != 0) return TERRANE_ERR_MEMORY;
     int error = sender_options(f->socket);
+    if (error == 0) error = nng_pipe_notify(f->socket, NNG_PIPE_EV_ADD_PRE, feed_pipe_changed, f);
     if (error == 0) error = notify(f->socket, feed_pipe_changed, f);
     return error == 0 ? TERRANE_ERR_OK : TERRANE_ERR_MEMORY;
 }
@@ -343,10 +369,13 @@ void outbound_close(struct link *l)
     }
     for (uint32_t i = 0; i < l->feed_count; i++)
         if (l->feeds[i].link != NULL) nng_close(l->feeds[i].socket);
+    close_until(l, UINT64_MAX);
+    free(l->closing);
     free(l->peers);
     free(l->feeds);
     free(l->subscribers);
     free(l->retry);
+    l->closing = NULL;
     l->peers = NULL;
     l->feeds = NULL;
     l->subscribers = NULL;

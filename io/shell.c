@@ -17,11 +17,11 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#define BATCH_MESSAGES   1024u
-#define BATCH_TIMEOUTS   16u
-#define QUERY_PATIENCE   5000000u
-#define COMPLAIN_EACH_US 10000000u
-#define FINISH_MS        100
+#define BATCH_MESSAGES    1024u
+#define BATCH_TIMEOUTS    16u
+#define QUERY_PATIENCE_US 5000000u
+#define COMPLAIN_EACH_US  10000000u
+#define FINISH_MS         100
 
 /* Answers of the store that came while a step or its outbox was under way. */
 struct stored {
@@ -46,6 +46,7 @@ struct shell {
     bool started, stepping, dispatching;
     struct stored *stored;
     uint32_t stored_count, stored_room;
+    uint64_t patience_us;
     struct question *questions; /* unanswered, oldest first */
     uint32_t question_count, question_room;
     struct link_counters told; /* what the log has said of drops */
@@ -77,7 +78,7 @@ static void say(struct shell *s, enum log_level level, const char *format, ...)
 static void question_opened(struct shell *s, uint64_t token, uint64_t now_us)
 {
     ARRAY_RESERVE(s->questions, s->question_room, (size_t)s->question_count + 1);
-    s->questions[s->question_count++] = (struct question){token, now_us + QUERY_PATIENCE};
+    s->questions[s->question_count++] = (struct question){token, now_us + s->patience_us};
 }
 
 static void question_closed(struct shell *s, uint64_t token)
@@ -356,6 +357,7 @@ enum terrane_error shell_open(const struct shell_options *options, struct shell 
         return TERRANE_ERR_MEMORY;
     }
     s->log = options->log;
+    s->patience_us = options->query_patience_us != 0 ? options->query_patience_us : QUERY_PATIENCE_US;
     s->ready = (struct ready){.fd = -1, .bell = -1, .timer = -1};
     struct loop_handlers handlers = {
         .context = s, .wake = woken, .tick = tick_came, .deadline = deadline_came, .stop = stop_came};

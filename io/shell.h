@@ -6,8 +6,8 @@
  *   - inside somebody else's loop (libterrane): shell_open with `embedded`, shell_start, then poll shell_fd for
  *     reading and call shell_dispatch. That fd becomes readable for messages and for due time.
  *
- * What it is not: it knows no message; only a query that its core leaves unanswered for 5 s is answered here, with
- * a FAULT, since every query gets exactly one reply.
+ * What it is not: it knows no message; only a query that its core leaves unanswered is answered here after a while,
+ * with a FAULT, since every query gets exactly one reply.
  *
  * One thread; nothing blocks but shell_run and shell_finish.
  * Memory: opaque; the core stays the caller's and must outlive the shell. */
@@ -43,8 +43,9 @@ struct shell_log {
 struct shell_options {
     struct link_options link; /* wake is the shell's */
     struct shell_log log;
-    bool embedded;   /* no libev loop, no signals: shell_fd and shell_dispatch */
-    bool no_signals; /* leave SIGTERM, SIGINT and SIGPIPE alone (several shells in one process) */
+    uint64_t query_patience_us; /* after that an unanswered query gets a FAULT; 0: 5 s */
+    bool embedded;              /* no libev loop, no signals: shell_fd and shell_dispatch */
+    bool no_signals;            /* leave SIGTERM, SIGINT and SIGPIPE alone (several shells in one process) */
 };
 
 /* A node id for this incarnation: random, above the reserved ones (core.h). */

@@ -23,4 +23,7 @@ static void write_line(void *context, enum log_level level, const char *line, si
     sink_write(context, level, line, size);
 }
 
-struct shell_log sink_log(struct sink *sink) { return (struct shell_log){.context = sink, .write = write_line}; }
+struct shell_log sink_log(struct sink *sink)
+{
+    return (struct shell_log){.context = sink, .write = write_line};
+}
