@@ -78,8 +78,10 @@ static void heard(struct replicas *r, struct replica *leaf)
 
 void replica_ask(struct replicas *r, struct replica *leaf)
 {
-    if (leaf->epoch_seen > leaf->epoch && r->now_us - leaf->seen_us >= r->options.silence_us)
+    if (leaf->epoch_seen > leaf->epoch && r->now_us - leaf->seen_us >= r->options.silence_us) {
         leaf->epoch_seen = leaf->epoch;
+        backlog_clear(&leaf->backlog); /* what else is in it is older than the snapshot that is asked for now */
+    }
     leaf->asked = true;
     leaf->asked_us = r->now_us;
     due_set(r, leaf, r->now_us + leaf->wait_us);

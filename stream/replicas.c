@@ -50,6 +50,14 @@ static void step_begin(struct replicas *r, uint64_t now_us)
     if (now_us > r->now_us) r->now_us = now_us;
 }
 
+static void due_find(struct replicas *r)
+{
+    r->leaves_due_us = UINT64_MAX;
+    for (uint32_t i = 0; i < r->leaf_end; i++) {
+        if (r->leaves[i].leaf.v != 0 && r->leaves[i].due_us < r->leaves_due_us) r->leaves_due_us = r->leaves[i].due_us;
+    }
+}
+
 /* The first free index: few leaves, and indices that are the same on every machine. */
 static struct replica *replica_take(struct replicas *r)
 {
@@ -81,6 +89,7 @@ void replicas_unwatch(struct replicas *r, uint64_t now_us, struct quadkey leaf, 
     table_remove(&r->leaf_index, leaf.v);
     r->watched--;
     replica_close(r, old, hold ? RELEASE_HELD : RELEASE_AT_ONCE);
+    due_find(r);
     directory_tell(&r->directory);
 }
 
@@ -161,10 +170,7 @@ static void ask_silent(struct replicas *r)
         if (r->leaves[i].leaf.v != 0 && r->leaves[i].due_us <= r->now_us) due_insert(r, count++, i);
     }
     for (uint32_t i = 0; i < count; i++) replica_ask(r, &r->leaves[r->due[i]]);
-    r->leaves_due_us = UINT64_MAX;
-    for (uint32_t i = 0; i < r->leaf_end; i++) {
-        if (r->leaves[i].leaf.v != 0 && r->leaves[i].due_us < r->leaves_due_us) r->leaves_due_us = r->leaves[i].due_us;
-    }
+    due_find(r);
 }
 
 void replicas_tick(struct replicas *r, uint64_t now_us)

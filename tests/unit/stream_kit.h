@@ -127,8 +127,8 @@ static inline void kit_hear(void *context, uint32_t handle, const struct entity_
     if (log->count == sizeof log->told / sizeof *log->told) return;
     struct kit_told *told = &log->told[log->count++];
     *told = (struct kit_told){.handle = handle, .changes = changes, .record = *record};
-    CHECK(record->state_size <= KIT_STATE);
-    if (record->state_size > 0) memcpy(told->state, record->state, record->state_size);
+    if (record->state_size > 0)
+        memcpy(told->state, record->state, record->state_size < KIT_STATE ? record->state_size : KIT_STATE);
 }
 
 static inline void kit_asked(void *context, enum stream_kind kind, struct quadkey leaf)
