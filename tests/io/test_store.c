@@ -1,0 +1,482 @@
+/* The store against a real redis-server that the test starts, stops, kills and starts again. */
+#include "io/store.h"
+
+#include "common/geometry.h"
+#include "io/store_values.h"
+#include "proto/store.h"
+#include "suite.h"
+
+#include <arpa/inet.h>
+#include <ev.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEADLINE_S 15.0
+#define TIMEOUT_US 300000u
+
+extern char **environ;
+
+struct rig {
+    struct ev_loop *loop;
+    ev_timer turn;
+    pid_t redis;
+    int port;
+    char address[64], password[32];
+    struct store *store;
+    uint32_t answers, conflicts_logged, downs_logged;
+    uint64_t token;
+    enum terrane_error error;
+    struct writer bytes, payload;
+};
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int port_free(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, size), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+static void redis_start(struct rig *r)
+{
+    char port[16];
+    snprintf(port, sizeof port, "%d", r->port);
+    char *const argv[] = {"redis-server", "--port",      port,    "--bind", "127.0.0.1", "--save",    "",
+                          "--appendonly", "no",          "--dir", "/tmp",   "--logfile", "/dev/null", "--requirepass",
+                          r->password,    "--daemonize", "no",    NULL};
+    ck_assert_int_eq(posix_spawnp(&r->redis, "redis-server", NULL, NULL, argv, environ), 0);
+}
+
+static void redis_end(struct rig *r)
+{
+    if (r->redis == 0) return;
+    kill(r->redis, SIGKILL);
+    ck_assert_int_eq(waitpid(r->redis, NULL, 0), r->redis);
+    r->redis = 0;
+}
+
+static void on_stored(void *context, uint64_t token, enum terrane_error error, const uint8_t *bytes, size_t size)
+{
+    struct rig *r = context;
+    r->answers++;
+    r->token = token;
+    r->error = error;
+    writer_clear(&r->bytes);
+    writer_raw(&r->bytes, bytes, size);
+}
+
+static void on_log(void *context, enum log_level level, const char *line, size_t size)
+{
+    struct rig *r = context;
+    char text[512];
+    (void)level;
+    snprintf(text, sizeof text, "%.*s", (int)size, line);
+    if (strstr(text, "CONFLICT") != NULL) r->conflicts_logged++;
+    if (strstr(text, "store_down") != NULL) r->downs_logged++;
+}
+
+static void on_turn(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)timer;
+    (void)events;
+}
+
+static void store_begin(struct rig *r)
+{
+    char fault[256];
+    struct store_options options = {.loop = r->loop,
+                                    .address = r->address,
+                                    .password = r->password,
+                                    .world = "test",
+                                    .timeout_us = TIMEOUT_US,
+                                    .context = r,
+                                    .stored = on_stored,
+                                    .log = on_log,
+                                    .log_context = r};
+    ck_assert_int_eq(store_open(&options, &r->store, fault, sizeof fault), TERRANE_ERR_OK);
+}
+
+static void rig_open(struct rig *r, const char *password)
+{
+    *r = (struct rig){.loop = ev_loop_new(EVFLAG_AUTO)};
+    signal(SIGPIPE, SIG_IGN);
+    snprintf(r->password, sizeof r->password, "%s", password);
+    r->port = port_free();
+    snprintf(r->address, sizeof r->address, "127.0.0.1:%d", r->port);
+    /* The loop must wake for the deadline even if the store has forgotten its timers. */
+    ev_timer_init(&r->turn, on_turn, 0.02, 0.02);
+    ev_timer_start(r->loop, &r->turn);
+    redis_start(r);
+    store_begin(r);
+}
+
+static void rig_close(struct rig *r)
+{
+    store_close(r->store);
+    redis_end(r);
+    ev_timer_stop(r->loop, &r->turn);
+    ev_loop_destroy(r->loop);
+    writer_close(&r->bytes);
+    writer_close(&r->payload);
+}
+
+/* Runs the loop until the store has answered as often as that. */
+static void wait_answers(struct rig *r, uint32_t answers)
+{
+    double until = now_s() + DEADLINE_S;
+    while (r->answers < answers) {
+        ck_assert_msg(now_s() < until, "no answer within the deadline");
+        ev_run(r->loop, EVRUN_ONCE);
+    }
+    ck_assert_uint_eq(r->answers, answers);
+}
+
+static bool connected(const struct rig *r)
+{
+    struct store_counters counters;
+    store_counters(r->store, &counters);
+    return counters.connected;
+}
+
+static void wait_connected(struct rig *r, bool state)
+{
+    double until = now_s() + DEADLINE_S;
+    while (connected(r) != state) {
+        ck_assert_msg(now_s() < until, "the connection did not change within the deadline");
+        ev_run(r->loop, EVRUN_ONCE);
+    }
+}
+
+static struct world strange_world(void)
+{
+    struct world world = world_default();
+    world.origin_x = -1234.56789012345678;
+    world.cell_size = 0.1;
+    world.view_mode = VIEW_BLOCK;
+    world.edge = WORLD_EDGE_CLAMP;
+    return world;
+}
+
+static struct store_leaf leaf_of(const char *key, uint32_t epoch, uint64_t node, const char *name)
+{
+    struct store_leaf leaf = {.owner = {.epoch = epoch, .primary = {node}, .feed = 1}};
+    ck_assert_int_eq(quadkey_parse(key, strlen(key), &leaf.owner.leaf), TERRANE_ERR_OK);
+    snprintf(leaf.primary, sizeof leaf.primary, "%s", name);
+    return leaf;
+}
+
+static struct store_server server_of(uint64_t node, const char *name)
+{
+    struct store_server server = {.capacity = 70, .info = {.role = ROLE_CELLSERVER, .node = {node}, .feed_count = 2}};
+    snprintf(server.info.name, LIMIT_NAME, "%s", name);
+    snprintf(server.info.host, LIMIT_NAME, "host-%s", name);
+    snprintf(server.info.inbox_url, LIMIT_URL, "tcp://127.0.0.1:7101");
+    snprintf(server.info.ghost_feed_url, LIMIT_URL, "tcp://127.0.0.1:7109");
+    snprintf(server.info.feed_urls[0], LIMIT_URL, "tcp://127.0.0.1:7102");
+    snprintf(server.info.feed_urls[1], LIMIT_URL, "tcp://127.0.0.1:7103");
+    return server;
+}
+
+static void payload_write(struct writer *w, uint64_t term, const struct store_leaf *leaves, uint32_t leaf_count,
+                          const struct store_server *servers, uint32_t server_count)
+{
+    writer_clear(w);
+    store_map_begin(w, &(struct store_map){.term = term, .rev = 9, .leader = {77}, .world = strange_world()});
+    store_list(w, leaf_count);
+    for (uint32_t i = 0; i < leaf_count; i++) store_add_leaf(w, &leaves[i]);
+    store_list(w, 0);
+    store_list(w, server_count);
+    for (uint32_t i = 0; i < server_count; i++) store_add_server(w, &servers[i]);
+    store_list(w, 0);
+}
+
+static enum terrane_error save(struct rig *r, uint64_t term, struct store_leaf leaf)
+{
+    uint32_t answers = r->answers;
+    payload_write(&r->payload, term, &leaf, 1, NULL, 0);
+    store_execute(r->store, STORE_SAVE, 1000 + answers, r->payload.data, r->payload.size);
+    wait_answers(r, answers + 1);
+    ck_assert_uint_eq(r->token, 1000 + answers);
+    return r->error;
+}
+
+static void load(struct rig *r, struct store_map *m)
+{
+    uint32_t answers = r->answers;
+    store_execute(r->store, STORE_LOAD, 5, NULL, 0);
+    wait_answers(r, answers + 1);
+    ck_assert_int_eq(r->error, TERRANE_ERR_OK);
+    ck_assert_int_eq(store_map_decode(r->bytes.data, r->bytes.size, m), TERRANE_ERR_OK);
+}
+
+static uint32_t epoch_of(struct rig *r, const char *key)
+{
+    struct store_map m;
+    struct store_leaf leaf, wanted = leaf_of(key, 0, 0, "");
+    load(r, &m);
+    while (store_next_leaf(&m, &leaf)) {
+        if (quadkey_equal(leaf.owner.leaf, wanted.owner.leaf)) return leaf.owner.epoch;
+    }
+    return UINT32_MAX;
+}
+
+START_TEST(an_empty_store_loads_as_term_0_and_what_is_saved_is_loaded_again)
+{
+    static struct rig r;
+    struct store_map m;
+    rig_open(&r, "");
+    load(&r, &m);
+    ck_assert_uint_eq(m.term, 0);
+    ck_assert_uint_eq(m.leaf_count, 0);
+
+    const struct store_leaf leaves[] = {leaf_of("", 1, UINT64_MAX, "cell \xc3\xa9 1"),
+                                        leaf_of("0123", 4000000000u, 0, "")};
+    const struct store_server servers[] = {server_of(UINT64_MAX, "cell-1"), server_of(17, "cell-2")};
+    payload_write(&r.payload, 3, leaves, 2, servers, 2);
+    store_execute(r.store, STORE_SAVE, 6, r.payload.data, r.payload.size);
+    wait_answers(&r, 2);
+    ck_assert_int_eq(r.error, TERRANE_ERR_OK);
+
+    struct world world = strange_world();
+    load(&r, &m);
+    ck_assert_uint_eq(m.term, 3);
+    ck_assert_uint_eq(m.rev, 9);
+    ck_assert_uint_eq(m.leader.v, 77);
+    ck_assert_int_eq(memcmp(&m.world.origin_x, &world.origin_x, sizeof world.origin_x), 0);
+    ck_assert_int_eq(memcmp(&m.world.cell_size, &world.cell_size, sizeof world.cell_size), 0);
+    ck_assert_int_eq(m.world.view_mode, VIEW_BLOCK);
+    ck_assert_int_eq(m.world.edge, WORLD_EDGE_CLAMP);
+    ck_assert_uint_eq(m.world.z_range, UINT32_MAX);
+    ck_assert_uint_eq(m.world.radius_max, world.radius_max);
+    ck_assert_uint_eq(m.leaf_count, 2);
+    ck_assert_uint_eq(m.server_count, 2);
+    struct store_leaf leaf;
+    while (store_next_leaf(&m, &leaf)) {
+        const struct store_leaf *wanted = leaf.owner.leaf.v == 1 ? &leaves[0] : &leaves[1];
+        ck_assert_uint_eq(leaf.owner.leaf.v, wanted->owner.leaf.v);
+        ck_assert_uint_eq(leaf.owner.epoch, wanted->owner.epoch);
+        ck_assert_uint_eq(leaf.owner.primary.v, wanted->owner.primary.v);
+        ck_assert_uint_eq(leaf.owner.standby.v, 0);
+        ck_assert_uint_eq(leaf.owner.feed, 1);
+        ck_assert_str_eq(leaf.primary, wanted->primary);
+    }
+    struct store_server server;
+    while (store_next_server(&m, &server)) {
+        const struct store_server *wanted = server.info.node.v == 17 ? &servers[1] : &servers[0];
+        ck_assert_str_eq(server.info.name, wanted->info.name);
+        ck_assert_str_eq(server.info.host, wanted->info.host);
+        ck_assert_str_eq(server.info.inbox_url, wanted->info.inbox_url);
+        ck_assert_str_eq(server.info.sub_url, "");
+        ck_assert_uint_eq(server.info.feed_count, 2);
+        ck_assert_str_eq(server.info.feed_urls[1], wanted->info.feed_urls[1]);
+        ck_assert_uint_eq(server.capacity, 70);
+    }
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_lower_term_another_leader_a_lower_epoch_and_a_second_owner_of_one_epoch_are_refused)
+{
+    static struct rig r;
+    rig_open(&r, "");
+    ck_assert_int_eq(save(&r, 2, leaf_of("0", 5, 100, "a")), TERRANE_ERR_OK);
+    ck_assert_int_eq(save(&r, 2, leaf_of("0", 5, 100, "a")), TERRANE_ERR_OK);
+    ck_assert_int_eq(save(&r, 1, leaf_of("0", 6, 100, "a")), TERRANE_ERR_STORE_CONFLICT);
+    ck_assert_int_eq(save(&r, 2, leaf_of("0", 4, 100, "a")), TERRANE_ERR_STORE_CONFLICT);
+    ck_assert_int_eq(save(&r, 2, leaf_of("0", 5, 101, "b")), TERRANE_ERR_STORE_CONFLICT);
+    ck_assert_uint_eq(r.conflicts_logged, 3);
+
+    struct store_leaf other = leaf_of("0", 7, 100, "a");
+    writer_clear(&r.payload);
+    store_map_begin(&r.payload, &(struct store_map){.term = 2, .rev = 9, .leader = {78}, .world = strange_world()});
+    store_list(&r.payload, 1);
+    store_add_leaf(&r.payload, &other);
+    for (uint32_t i = 0; i < 3; i++) store_list(&r.payload, 0);
+    store_execute(r.store, STORE_SAVE, 7, r.payload.data, r.payload.size);
+    wait_answers(&r, 6);
+    ck_assert_int_eq(r.error, TERRANE_ERR_STORE_CONFLICT);
+
+    /* Nothing of a refused save is written. */
+    ck_assert_uint_eq(epoch_of(&r, "0"), 5);
+    ck_assert_int_eq(save(&r, 3, leaf_of("0", 6, 101, "b")), TERRANE_ERR_OK);
+    ck_assert_uint_eq(epoch_of(&r, "0"), 6);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(one_stale_leaf_among_many_refuses_the_whole_save)
+{
+    static struct rig r;
+    rig_open(&r, "");
+    ck_assert_int_eq(save(&r, 1, leaf_of("33", 5, 100, "a")), TERRANE_ERR_OK);
+    const struct store_leaf leaves[] = {leaf_of("30", 1, 100, "a"), leaf_of("31", 1, 100, "a"),
+                                        leaf_of("33", 4, 100, "a")};
+    payload_write(&r.payload, 1, leaves, 3, NULL, 0);
+    store_execute(r.store, STORE_SAVE, 2, r.payload.data, r.payload.size);
+    wait_answers(&r, 2);
+    ck_assert_int_eq(r.error, TERRANE_ERR_STORE_CONFLICT);
+    ck_assert_uint_eq(epoch_of(&r, "30"), UINT32_MAX);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_killed_server_fails_operations_and_a_new_one_is_found_again)
+{
+    static struct rig r;
+    rig_open(&r, "");
+    ck_assert_int_eq(save(&r, 1, leaf_of("0", 1, 100, "a")), TERRANE_ERR_OK);
+    uint32_t downs = r.downs_logged;
+    redis_end(&r);
+    wait_connected(&r, false);
+    double began = now_s();
+    ck_assert_int_eq(save(&r, 1, leaf_of("0", 2, 100, "a")), TERRANE_ERR_STORE_UNAVAILABLE);
+    ck_assert_double_le(now_s() - began, 3.0);
+    ck_assert_uint_eq(r.downs_logged, downs + 1);
+    redis_start(&r);
+    wait_connected(&r, true);
+    ck_assert_int_eq(save(&r, 1, leaf_of("0", 2, 100, "a")), TERRANE_ERR_OK);
+    ck_assert_uint_eq(epoch_of(&r, "0"), 2);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_stopped_server_times_out_blocks_nobody_and_goes_on_when_it_wakes)
+{
+    static struct rig r;
+    rig_open(&r, "");
+    ck_assert_int_eq(save(&r, 1, leaf_of("0", 1, 100, "a")), TERRANE_ERR_OK);
+    ck_assert_int_eq(kill(r.redis, SIGSTOP), 0);
+    double began = now_s();
+    struct store_leaf leaf = leaf_of("0", 2, 100, "a");
+    payload_write(&r.payload, 1, &leaf, 1, NULL, 0);
+    store_execute(r.store, STORE_SAVE, 8, r.payload.data, r.payload.size);
+    ck_assert_double_le(now_s() - began, 0.2);
+    wait_answers(&r, 2);
+    ck_assert_int_eq(r.error, TERRANE_ERR_TIMED_OUT);
+    ck_assert_double_le(now_s() - began, 3.0);
+    /* The kernel takes new connections for it, but it is not connected before it answers. */
+    ck_assert_int_eq(save(&r, 1, leaf), TERRANE_ERR_STORE_UNAVAILABLE);
+    ck_assert(!connected(&r));
+    ck_assert_int_eq(kill(r.redis, SIGCONT), 0);
+    wait_connected(&r, true);
+    ck_assert_int_eq(save(&r, 1, leaf), TERRANE_ERR_OK);
+    ck_assert_uint_eq(epoch_of(&r, "0"), 2);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_password_is_given_and_a_wrong_one_is_told)
+{
+    static struct rig r;
+    rig_open(&r, "secret");
+    ck_assert_int_eq(save(&r, 1, leaf_of("0", 1, 100, "a")), TERRANE_ERR_OK);
+    store_close(r.store);
+    snprintf(r.password, sizeof r.password, "wrong");
+    store_begin(&r);
+    ck_assert_int_eq(save(&r, 1, leaf_of("0", 1, 100, "a")), TERRANE_ERR_STORE_UNAVAILABLE);
+    ck_assert_uint_ge(r.downs_logged, 1);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_second_operation_under_way_is_refused_and_the_first_is_answered)
+{
+    static struct rig r;
+    rig_open(&r, "");
+    store_execute(r.store, STORE_LOAD, 1, NULL, 0);
+    store_execute(r.store, STORE_LOAD, 2, NULL, 0);
+    ck_assert_uint_eq(r.answers, 1);
+    ck_assert_uint_eq(r.token, 2);
+    ck_assert_int_eq(r.error, TERRANE_ERR_QUEUE_FULL);
+    wait_answers(&r, 2);
+    ck_assert_uint_eq(r.token, 1);
+    ck_assert_int_eq(r.error, TERRANE_ERR_OK);
+    store_execute(r.store, STORE_SAVE, 3, (const uint8_t *)"\xc1", 1);
+    ck_assert_uint_eq(r.answers, 3);
+    ck_assert_int_ne(r.error, TERRANE_ERR_OK);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(values_that_somebody_else_wrote_are_refused_not_believed)
+{
+    struct writer out = {0};
+    struct value_list values = {0};
+    const char *const head[] = {"1", "2", "3", "0", "0", "50", "8", "21", "radius", "refuse", "1", "1", "1", "1", "20"};
+    const struct {
+        const char *values[12];
+        enum terrane_error error;
+    } cases[] = {
+        {{"0", "0"}, TERRANE_ERR_OK},
+        {{"0"}, TERRANE_ERR_MESSAGE_TRUNCATED},
+        {{"0", "0", "more"}, TERRANE_ERR_MESSAGE_TRAILING},
+        {{"x", "0"}, TERRANE_ERR_MESSAGE_TYPE},
+        {{"99999999", "0"}, TERRANE_ERR_MESSAGE_RANGE},
+        {{"1", "4", "1", "", "", "", "", "0", "0"}, TERRANE_ERR_QUADKEY_INVALID},
+        {{"1", "3", "-1", "", "", "", "", "0", "0"}, TERRANE_ERR_MESSAGE_TYPE},
+        {{"1", "3", "4294967296", "", "", "", "", "0", "0"}, TERRANE_ERR_MESSAGE_RANGE},
+        {{"1", "3", "1", "", "", "", "", "64", "0"}, TERRANE_ERR_MESSAGE_RANGE},
+        {{"1", "root", "1", "9", "a", "", "", "0", "0"}, TERRANE_ERR_OK},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        value_list_clear(&values);
+        writer_clear(&out);
+        for (size_t j = 0; j < sizeof head / sizeof *head; j++) value_list_add(&values, head[j], strlen(head[j]));
+        for (size_t j = 0; j < 12 && cases[i].values[j] != NULL; j++)
+            value_list_add(&values, cases[i].values[j], strlen(cases[i].values[j]));
+        ck_assert_msg(map_of_values(&values, &out) == cases[i].error, "case %zu", i);
+    }
+    value_list_close(&values);
+    writer_close(&out);
+}
+END_TEST
+
+START_TEST(wrong_addresses_and_names_are_explained)
+{
+    struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
+    const struct {
+        const char *address, *world, *says;
+    } cases[] = {
+        {"localhost", "w", "HOST:PORT"}, {"127.0.0.1:", "w", "HOST:PORT"},      {"127.0.0.1:0", "w", "HOST:PORT"},
+        {"unix:", "w", "path"},          {"127.0.0.1:70000", "w", "HOST:PORT"}, {"127.0.0.1:6379", "{w}", "braces"},
+        {"127.0.0.1:6379", "", "1 to"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char fault[256] = "";
+        struct store *store;
+        struct store_options options = {
+            .loop = loop, .address = cases[i].address, .world = cases[i].world, .stored = on_stored};
+        ck_assert_int_ne(store_open(&options, &store, fault, sizeof fault), TERRANE_ERR_OK);
+        ck_assert_ptr_null(store);
+        ck_assert_msg(strstr(fault, cases[i].says) != NULL, "%s: %s", cases[i].address, fault);
+    }
+    ev_loop_destroy(loop);
+}
+END_TEST
+
+SUITE_MAIN("store", an_empty_store_loads_as_term_0_and_what_is_saved_is_loaded_again,
+           a_lower_term_another_leader_a_lower_epoch_and_a_second_owner_of_one_epoch_are_refused,
+           one_stale_leaf_among_many_refuses_the_whole_save,
+           a_killed_server_fails_operations_and_a_new_one_is_found_again,
+           a_stopped_server_times_out_blocks_nobody_and_goes_on_when_it_wakes,
+           a_password_is_given_and_a_wrong_one_is_told,
+           a_second_operation_under_way_is_refused_and_the_first_is_answered,
+           values_that_somebody_else_wrote_are_refused_not_believed, wrong_addresses_and_names_are_explained)
