@@ -48,7 +48,7 @@ void outbox_push(struct outbox *out, struct output like, const void *bytes, size
 
 const uint8_t *outbox_bytes(const struct outbox *out, const struct output *item)
 {
-    return out->bytes + item->offset;
+    return item->size == 0 ? out->bytes : out->bytes + item->offset;
 }
 
 void outbox_log(struct outbox *out, enum log_level level, const char *format, ...)
