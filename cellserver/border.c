@@ -1,6 +1,16 @@
 /* Ghosts, both ways: what neighbours see of us (the strip), what we keep of them (replicas). */
 #include "cellserver/internal.h"
 
+/* Whether an observer of a neighbour, standing as far past its border as it may, can see what stands at p. */
+bool leaf_shows(const struct cellserver *cs, const struct own_leaf *leaf, struct position p)
+{
+    if (square_depth(leaf->square, p) > cs->strip) return false;
+    for (uint32_t i = 0; i < leaf->near_count; i++) {
+        if (square_distance(leaf->near[i], p) <= cs->strip) return true;
+    }
+    return false;
+}
+
 void leaf_ghosts_on(struct cellserver *cs, uint32_t at)
 {
     if (cs->leaves[at].ghost_on) return;
@@ -102,9 +112,19 @@ static void ghost_changed(void *context, uint32_t handle, const struct entity_re
     }
 }
 
+/* Whether the owner of a foreign leaf will show us what stands at p: the same rule as leaf_shows, from the other side.
+ */
+static bool shown_to_us(const struct cellserver *cs, struct quadkey leaf, struct position p)
+{
+    if (!replicas_watches(cs->ghosts, leaf)) return false;
+    for (uint32_t i = 0; i < cs->leaf_count; i++) {
+        if (cs->leaves[i].used && square_distance(cs->leaves[i].square, p) <= cs->strip) return true;
+    }
+    return false;
+}
+
 /* An owned entity has been given away. Its leaf's new owner speaks of it on a stream that we follow, or will: until
- * then it stands where it stood, so that nobody here loses sight of it. Where we follow no such stream, it is out of
- * everybody's sight, and goes. */
+ * then it stands where it stood, so that nobody here loses sight of it. Where it is out of our sight, it goes. */
 void ghost_from_owned(struct cellserver *cs, uint32_t at, struct quadkey to)
 {
     struct entity *e = &cs->entities[at];
@@ -119,7 +139,7 @@ void ghost_from_owned(struct cellserver *cs, uint32_t at, struct quadkey to)
     struct entity_record spoken;
     if (handle != NONE && replicas_get(cs->ghosts, handle, &spoken) && spoken.version >= record.version) {
         ghost_update(cs, at, &spoken);
-    } else if (replicas_watches(cs->ghosts, to)) {
+    } else if (shown_to_us(cs, to, record.position)) {
         replicas_adopt(cs->ghosts, cs->now_us, &record);
     } else {
         ghost_remove(cs, at);
@@ -162,8 +182,29 @@ static void ghost_unwatch(struct cellserver *cs, struct quadkey leaf, const stru
     replicas_unwatch(cs->ghosts, cs->now_us, leaf, true);
 }
 
+/* Which foreign leaves can see into each of ours; then every owned entity's place in the strip. */
+static void strips_sync(struct cellserver *cs)
+{
+    for (uint32_t at = 0; at < cs->leaf_count; at++) {
+        struct own_leaf *leaf = &cs->leaves[at];
+        leaf->near_count = 0;
+        for (uint32_t i = 0; leaf->used && i < cs->map.now.leaf_count; i++) {
+            const struct leaf_owner *owner = &cs->map.now.leaves[i];
+            if (quadkey_depth(owner->leaf) > cs->world.depth || leaf_find(cs, owner->leaf) != NONE) continue;
+            struct square square = quadkey_square(&cs->world, owner->leaf);
+            if (square_gap(leaf->square, square) > cs->strip + cs->world.handoff_hysteresis) continue;
+            ARRAY_RESERVE(leaf->near, leaf->near_room, leaf->near_count + 1);
+            leaf->near[leaf->near_count++] = square;
+        }
+    }
+    for (uint32_t i = 0; i < cs->entity_count; i++) {
+        if (cs->entities[i].status == ENTITY_OWNED) entity_update_strip(cs, i);
+    }
+}
+
 void ghosts_sync(struct cellserver *cs)
 {
+    strips_sync(cs);
     for (uint32_t i = 0; i < cs->watched_count;) {
         struct quadkey leaf = cs->watched[i];
         const struct leaf_owner *owner = ownership_leaf(&cs->map, leaf);

@@ -174,18 +174,16 @@ static void inbox_received(struct cellserver *cs, const uint8_t *bytes, size_t s
     }
 }
 
+/* To whoever is the coordinator now: outside any session, so that it needs no answer to be repeated. */
 static void coordinator_hello(struct cellserver *cs)
 {
-    struct hello hello = {.info = cs->options.info, .capacity = cs->options.capacity};
-    struct session *anyone = session_open(&(struct session_options){.self = cs->options.info.node});
-    writer_clear(&cs->message);
-    hello_encode(&cs->message, &hello);
-    CHECK(session_push_fast(anyone, cs->message.data, cs->message.size) == TERRANE_ERR_OK);
-    while (session_fill(anyone, cs->now_us, &cs->packet)) {
-        outbox_push(cs->out, (struct output){.kind = OUTPUT_SEND, .node = NODE_COORDINATOR}, cs->packet.data,
-                    cs->packet.size);
-    }
-    session_close(anyone);
+    struct packet head = {.from = cs->options.info.node, .fast_total = 1};
+    writer_clear(&cs->packet);
+    packet_begin(&cs->packet, &head, 0);
+    packet_fast(&cs->packet, 1);
+    hello_encode(&cs->packet, &(struct hello){.info = cs->options.info, .capacity = cs->options.capacity});
+    outbox_push(cs->out, (struct output){.kind = OUTPUT_SEND, .node = NODE_COORDINATOR}, cs->packet.data,
+                cs->packet.size);
     cs->coordinator.hello_us = cs->now_us;
 }
 
@@ -263,6 +261,9 @@ static void tick(struct cellserver *cs, const struct event *in)
         }
         handoff_send_offers(cs);
         leaves_publish(cs);
+        cs->published++;
+        entities_hide_shown(cs);
+        handoff_run_deferred(cs);
         views_publish(cs);
         tell_moves_lost(cs);
         asks_reset(cs);

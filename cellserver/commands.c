@@ -102,6 +102,12 @@ static bool command_leave(struct cellserver *cs, struct node_id gateway, uint32_
     if (leave_decode(command, &m) != TERRANE_ERR_OK) return false;
     uint32_t at = command_target(cs, gateway, hops, command, m.request, m.id);
     if (at == NONE) return true;
+    if (cs->entities[at].joined_at == cs->published) {
+        /* A stream says nothing of who comes and goes between two frames; but others may still show the entity where it
+         * came from, and wait for this stream to speak of it. So it stays for one frame. */
+        handoff_buffer(cs, at, gateway, command);
+        return true;
+    }
     entity_remove(cs, at);
     cs->stats.leaves_done++;
     answer(cs, gateway, m.request, m.id, TERRANE_ERR_OK);

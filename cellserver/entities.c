@@ -123,6 +123,7 @@ void entity_join_leaf(struct cellserver *cs, uint32_t at, uint32_t leaf_at)
     struct entity_record record;
     entity_record_of(e, &record);
     e->leaf = leaf_at;
+    e->joined_at = cs->published;
     e->region_slot = stream_enter(leaf->region, at, &record);
     e->ghost_slot = STREAM_SLOT_NONE;
     leaf->count++;
@@ -153,23 +154,43 @@ void entity_remove(struct cellserver *cs, uint32_t at)
     entity_free(cs, at);
 }
 
-/* Is the entity near enough to its leaf's border for a neighbour to see it? */
+/* Brings the leaf's ghost stream in line with where the entity stands now. */
 void entity_update_strip(struct cellserver *cs, uint32_t at)
 {
     struct entity *e = &cs->entities[at];
     struct own_leaf *leaf = &cs->leaves[e->leaf];
     if (!leaf->ghost_on) return;
-    bool inside = square_depth(leaf->square, e->position) < cs->strip;
+    bool inside = leaf_shows(cs, leaf, e->position);
     if (inside && e->ghost_slot == STREAM_SLOT_NONE) {
         struct entity_record record;
         entity_record_of(e, &record);
         e->ghost_slot = stream_enter(leaf->ghost, at, &record);
-    } else if (!inside && e->ghost_slot != STREAM_SLOT_NONE) {
+    } else if (!inside && e->ghost_slot != STREAM_SLOT_NONE && e->joined_at != cs->published) {
         stream_leave(leaf->ghost, e->ghost_slot, LEFT_STRIP, 0, QUADKEY_NONE);
         e->ghost_slot = STREAM_SLOT_NONE;
-    } else if (inside) {
+    } else if (e->ghost_slot != STREAM_SLOT_NONE) {
         stream_move(leaf->ghost, e->ghost_slot, e->position, e->yaw);
     }
+}
+
+void entity_show(struct cellserver *cs, uint32_t at)
+{
+    struct entity *e = &cs->entities[at];
+    if (!cs->leaves[e->leaf].ghost_on || e->ghost_slot != STREAM_SLOT_NONE) return;
+    struct entity_record record;
+    entity_record_of(e, &record);
+    e->ghost_slot = stream_enter(cs->leaves[e->leaf].ghost, at, &record);
+    ARRAY_RESERVE(cs->shown, cs->shown_room, cs->shown_count + 1);
+    cs->shown[cs->shown_count++] = at;
+}
+
+void entities_hide_shown(struct cellserver *cs)
+{
+    for (uint32_t i = 0; i < cs->shown_count; i++) {
+        const struct entity *e = &cs->entities[cs->shown[i]];
+        if (e->status == ENTITY_OWNED && e->ghost_slot != STREAM_SLOT_NONE) entity_update_strip(cs, cs->shown[i]);
+    }
+    cs->shown_count = 0;
 }
 
 void entity_note_move(struct cellserver *cs, uint32_t at)
@@ -210,5 +231,6 @@ void entities_close(struct cellserver *cs)
     free(cs->moved);
     free(cs->straying);
     free(cs->touched);
+    free(cs->shown);
     table_close(&cs->entity_index);
 }

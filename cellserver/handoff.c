@@ -38,6 +38,7 @@ static void handoff_local(struct cellserver *cs, uint32_t at, uint32_t to)
     e->version++;
     entity_part_leaf(cs, at, LEFT_MOVED, cs->leaves[to].key);
     entity_join_leaf(cs, at, to);
+    entity_show(cs, at);
     e->view_whole = true;
     views_touch(cs, at);
     handoff_tell_owner(cs, at);
@@ -281,11 +282,12 @@ static void release_to(struct cellserver *cs, uint32_t at, struct node_id to)
     }
 }
 
-/* What waited happens here, in order; an entity may leave by it. */
+/* What waited happens here, in order; an entity may leave by it. What is put off once more waits for another time. */
 static void run_buffered(struct cellserver *cs, uint32_t at)
 {
     struct entity_id id = cs->entities[at].id;
-    for (struct buffered *b = buffered_next(cs, at); b != NULL; b = buffered_next(cs, at)) {
+    uint64_t last = cs->buffered_order;
+    for (struct buffered *b = buffered_next(cs, at); b != NULL && b->order <= last; b = buffered_next(cs, at)) {
         b->used = false;
         if (entity_find(cs, id) == at) {
             command_handle(cs, b->gateway, 0, cursor_of(b->command.data, b->command.size));
@@ -412,13 +414,21 @@ static void take_over(struct cellserver *cs, uint32_t leaf, struct transfer *ite
     replicas_supersede(cs->ghosts, cs->now_us, e->id, e->version);
     table_remove(&cs->forward_index, e->id.v);
     entity_join_leaf(cs, at, leaf);
+    entity_show(cs, at);
     e->view_whole = true;
     views_touch(cs, at);
     handoff_tell_owner(cs, at);
     event_tell_arrival(cs, at);
     cs->stats.handoffs_in++;
     handoff_check(cs, at);
-    if (!e->leaving) run_buffered(cs, at);
+}
+
+void handoff_run_deferred(struct cellserver *cs)
+{
+    for (uint32_t i = 0; i < cs->buffered_count; i++) {
+        const struct buffered *b = &cs->buffered[i];
+        if (b->used && !cs->entities[b->entity].leaving) run_buffered(cs, b->entity);
+    }
 }
 
 /* Whether the offered entity can be ours; OK also if it is already. */

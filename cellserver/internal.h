@@ -53,6 +53,7 @@ struct entity {
     uint32_t leaf; /* own leaf (index); owned only */
     uint32_t region_slot, ghost_slot;
     uint32_t aoi;       /* handle */
+    uint64_t joined_at; /* cs->published when it joined its leaf: while equal, no subscriber has heard of it there */
     uint32_t view_head; /* newest pending view change, NONE */
     struct node_id offered_to;
     uint32_t next_free;
@@ -77,6 +78,8 @@ struct own_leaf {
     uint32_t epoch, feed, count;
     struct square square;
     struct stream_writer *region, *ghost;
+    struct square *near; /* foreign leaves whose observers may see into this one */
+    uint32_t near_count, near_room;
     struct subscriber *subscribers;
     uint32_t subscriber_count, subscriber_room;
 };
@@ -139,6 +142,7 @@ struct cellserver {
     struct world world;
     int64_t strip;
     uint64_t now_us, tick, stray_us;
+    uint64_t published; /* times that all streams were published */
     struct cellserver_stats stats;
     struct coordinator_link coordinator;
     struct ownership map;
@@ -156,8 +160,9 @@ struct cellserver {
     struct table entity_index; /* entity id */
     uint32_t *entity_of_handle;
     uint32_t handle_room, entering;
-    uint32_t *moved, *straying, *touched;
+    uint32_t *moved, *straying, *touched, *shown;
     uint32_t moved_count, moved_room, straying_count, straying_room, touched_count, touched_room;
+    uint32_t shown_count, shown_room;
 
     struct aoi *aoi;
     struct replicas *ghosts;
@@ -224,11 +229,16 @@ void entity_remove(struct cellserver *cs, uint32_t index); /* an owned entity le
 void entity_note_move(struct cellserver *cs, uint32_t index);
 void entities_apply_moves(struct cellserver *cs);
 void entity_update_strip(struct cellserver *cs, uint32_t index);
+/* A newcomer from another leaf appears in the ghost stream once, wherever it stands, so that whoever still shows it
+ * where it was learns where it is. entities_hide_shown, after the publishing, takes out those who stand too deep. */
+void entity_show(struct cellserver *cs, uint32_t index);
+void entities_hide_shown(struct cellserver *cs);
 void entities_close(struct cellserver *cs);
 
 /* border.c */
 void ghosts_open(struct cellserver *cs);
 void ghosts_sync(struct cellserver *cs);
+bool leaf_shows(const struct cellserver *cs, const struct own_leaf *leaf, struct position p);
 void ghost_from_owned(struct cellserver *cs, uint32_t index, struct quadkey to);
 void leaf_ghosts_on(struct cellserver *cs, uint32_t leaf);
 void leaf_ghosts_off(struct cellserver *cs, uint32_t leaf);
@@ -245,6 +255,8 @@ void handoff_buffer(struct cellserver *cs, uint32_t index, struct node_id gatewa
 bool handoff_forward(struct cellserver *cs, struct entity_id id, struct node_id gateway, uint32_t hops,
                      struct cursor command);
 void handoff_undo(struct cellserver *cs, struct node_id node); /* that destination is gone */
+/* Commands that waited until their entity was published. */
+void handoff_run_deferred(struct cellserver *cs);
 void handoff_close(struct cellserver *cs);
 void handoff_expire(struct cellserver *cs);
 void handoff_tell_owner(struct cellserver *cs, uint32_t index);

@@ -58,6 +58,7 @@ static void leaf_give_up(struct cellserver *cs, uint32_t at)
     stream_writer_close(leaf->region);
     stream_writer_close(leaf->ghost);
     free(leaf->subscribers);
+    free(leaf->near);
     table_remove(&cs->leaf_index, leaf->key.v);
     *leaf = (struct own_leaf){0};
     cs->stats.leaves--;
@@ -245,6 +246,7 @@ void leaves_close(struct cellserver *cs)
         stream_writer_close(cs->leaves[at].region);
         stream_writer_close(cs->leaves[at].ghost);
         free(cs->leaves[at].subscribers);
+        free(cs->leaves[at].near);
     }
     free(cs->leaves);
     table_close(&cs->leaf_index);

@@ -20,6 +20,7 @@ struct rig_seen { /* what the gateway has been told, by kind */
     uint32_t count[64];
     struct result result;            /* the last one */
     struct view_item view;           /* the last one; its lists are gone */
+    uint32_t sees, unsees;           /* in all */
     uint64_t see[4096], unsee[4096]; /* of the last item */
     struct owner owner;
 };
@@ -75,6 +76,8 @@ static inline void rig_gateway_message(void *context, struct cursor message, boo
     ck_assert_int_eq(views_decode(message, &views), TERRANE_ERR_OK);
     while (views_next(&views, &rig->seen.view)) {
         struct entity_id id;
+        rig->seen.sees += rig->seen.view.see_count;
+        rig->seen.unsees += rig->seen.view.unsee_count;
         for (uint32_t i = 0; entity_next(&rig->seen.view.see, &id); i++) rig->seen.see[i % 4096] = id.v;
         for (uint32_t i = 0; entity_next(&rig->seen.view.unsee, &id); i++) rig->seen.unsee[i % 4096] = id.v;
     }
@@ -155,7 +158,13 @@ static inline void rig_step(struct rig *rig, uint32_t server, const struct event
     ck_assert_uint_lt(rig_depth, 64);
     struct outbox *out = &rig_boxes[rig_depth++];
     outbox_clear(out);
+#ifdef TERRANE_TESTS_UNIT_ALLOCATIONS_H
+    allocations_counted = true;
+#endif
     cellserver_step(rig->servers[server], event, rig->now_us, out);
+#ifdef TERRANE_TESTS_UNIT_ALLOCATIONS_H
+    allocations_counted = false;
+#endif
     for (size_t i = 0; i < out->count; i++) {
         struct output item = out->items[i];
         rig_output(rig, server, &item, outbox_bytes(out, &item));
@@ -186,6 +195,9 @@ static inline void rig_tick(struct rig *rig)
 {
     rig->now_us += 50000;
     for (uint32_t i = 0; i < RIG_SERVERS; i++) {
+        heartbeat_begin(&rig->w, &(struct heartbeat){.term = 1, .rev = 1});
+        ck_assert_int_eq(session_push_fast(rig->coordinator[i], rig->w.data, rig->w.size), TERRANE_ERR_OK);
+        writer_clear(&rig->w);
         rig_flush(rig, i, rig->gateway[i]); /* acks */
         rig_flush(rig, i, rig->coordinator[i]);
         rig_step(rig, i, &(struct event){.kind = EVENT_TICK});
