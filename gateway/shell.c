@@ -12,7 +12,9 @@
 #include <string.h>
 #include <time.h>
 
-#define CLOSE_US 1000000u
+#define ANSWERS_US    1000000u
+#define HANG_UP_US    1500000u /* the coordinator keeps its link for a second, should our BYE be repeated */
+#define CLOSE_LOOK_MS 10
 
 struct terrane {
     struct gateway *core;
@@ -123,7 +125,7 @@ static void dispatch_until(struct terrane *t, bool (*over)(const struct terrane 
         uint64_t now_us = loop_now_us();
         if (now_us >= end_us) return;
         struct pollfd poll_fd = {.fd = shell_fd(t->shell), .events = POLLIN};
-        (void)poll(&poll_fd, 1, (int)((end_us - now_us) / 1000) + 1);
+        (void)poll(&poll_fd, 1, CLOSE_LOOK_MS); /* nothing wakes for a connection that ends */
         terrane_dispatch(t);
     }
 }
@@ -141,12 +143,11 @@ static bool nobody_sends(const struct terrane *t)
 void terrane_close(struct terrane *t)
 {
     if (t == NULL) return;
-    uint64_t end_us = loop_now_us() + CLOSE_US;
     gateway_shutdown(t->core);
     terrane_flush(t);
-    dispatch_until(t, all_answered, end_us);
-    /* With BYE the others hang up; only then can all sockets be closed. */
-    dispatch_until(t, nobody_sends, end_us);
+    dispatch_until(t, all_answered, loop_now_us() + ANSWERS_US);
+    /* With BYE the others hang up; only then can the listening sockets be closed. */
+    dispatch_until(t, nobody_sends, loop_now_us() + HANG_UP_US);
     shell_close(t->shell);
     gateway_close(t->core);
     free(t);

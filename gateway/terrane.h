@@ -112,7 +112,7 @@ struct terrane_world {
  * (file descriptors), MEMORY; *out is NULL then, options->fault says more. */
 enum terrane_error terrane_open(const struct terrane_options *options, struct terrane **out) TERRANE_MUST_CHECK;
 /* Takes this session's entities out of the world, waits at most a second for the answers (callbacks are called
- * meanwhile), and frees everything. NULL is fine. */
+ * meanwhile) and somewhat longer until the others have hung up, and frees everything. NULL is fine. */
 void terrane_close(struct terrane *t);
 
 /* Readable when terrane_dispatch has something to do (messages or time). Valid until terrane_close. */
