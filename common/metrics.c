@@ -75,14 +75,14 @@ uint64_t metrics_get(const struct metrics *m, struct metric_id id)
     return m->items[id.v - 1].value;
 }
 
-void text_close(struct text *t)
+void metrics_text_close(struct metrics_text *t)
 {
     free(t->data);
-    *t = (struct text){0};
+    *t = (struct metrics_text){0};
 }
 
-static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct text *t, const char *format, ...)
+static void add(struct metrics_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct metrics_text *t, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -98,8 +98,8 @@ static void add(struct text *t, const char *format, ...)
 
 /* Calls `each` for every series: those of one name together, at the place of the name's first. Quadratic in the number
  * of names, which is some dozens. */
-static void in_order(const struct metrics *m, struct text *out,
-                     void (*each)(struct text *out, const struct metric *series, bool first))
+static void in_order(const struct metrics *m, struct metrics_text *out,
+                     void (*each)(struct metrics_text *out, const struct metric *series, bool first))
 {
     for (uint32_t i = 0; i < m->count; i++) {
         bool seen = false;
@@ -109,7 +109,7 @@ static void in_order(const struct metrics *m, struct text *out,
     }
 }
 
-static void add_prometheus(struct text *out, const struct metric *s, bool first)
+static void add_prometheus(struct metrics_text *out, const struct metric *s, bool first)
 {
     if (first)
         add(out, "# HELP %s %s\n# TYPE %s %s\n", s->name, s->help, s->name,
@@ -118,14 +118,14 @@ static void add_prometheus(struct text *out, const struct metric *s, bool first)
     add(out, "%s%s%s%s %" PRIu64 "\n", s->name, open, s->labels, close, s->value);
 }
 
-void metrics_prometheus(const struct metrics *m, struct text *out)
+void metrics_prometheus(const struct metrics *m, struct metrics_text *out)
 {
     out->size = 0;
     add(out, "%s", "");
     in_order(m, out, add_prometheus);
 }
 
-static void add_json(struct text *out, const struct metric *s, bool first)
+static void add_json(struct metrics_text *out, const struct metric *s, bool first)
 {
     (void)first;
     add(out, "%s\"%s", out->size > 1 ? "," : "", s->name);
@@ -135,7 +135,7 @@ static void add_json(struct text *out, const struct metric *s, bool first)
     add(out, "\":%" PRIu64, s->value);
 }
 
-void metrics_json(const struct metrics *m, struct text *out)
+void metrics_json(const struct metrics *m, struct metrics_text *out)
 {
     out->size = 0;
     add(out, "{");

@@ -21,7 +21,7 @@ struct metric_id {
     uint32_t v; /* index + 1; 0 is none */
 };
 
-struct text {
+struct metrics_text {
     char *data; /* NUL-terminated once something was rendered */
     size_t size;
     uint32_t room;
@@ -38,10 +38,10 @@ void metrics_set(struct metrics *m, struct metric_id id, uint64_t value);
 void metrics_add(struct metrics *m, struct metric_id id, uint64_t more);
 uint64_t metrics_get(const struct metrics *m, struct metric_id id);
 
-void text_close(struct text *t);
+void metrics_text_close(struct metrics_text *t);
 /* Prometheus' text format 0.0.4: series of one name together, names in order of registration. Replaces the text. */
-void metrics_prometheus(const struct metrics *m, struct text *out);
+void metrics_prometheus(const struct metrics *m, struct metrics_text *out);
 /* One JSON object: {"name": value, "name{labels}": value}, in the same order. Replaces the text. */
-void metrics_json(const struct metrics *m, struct text *out);
+void metrics_json(const struct metrics *m, struct metrics_text *out);
 
 #endif
