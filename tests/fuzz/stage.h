@@ -12,7 +12,7 @@
 #include "tests/vectors/vectors.h"
 
 #define STAGE_REMOTES 4u
-#define STAGE_STEPS   600u /* steps of one run at most: a run must end within milliseconds */
+#define STAGE_STEPS   400u /* steps of one run at most: a run must end within milliseconds */
 
 typedef void stage_step(void *core, const struct event *in, uint64_t now_us, struct outbox *out);
 typedef uint64_t stage_deadline(const void *core);
