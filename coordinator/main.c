@@ -2,6 +2,7 @@
 #include "coordinator/coordinator.h"
 #include "io/program.h"
 #include "io/sink.h"
+#include "io/store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 #define PROGRAM "terrane-coordinator"
 
 static struct flags {
-    const char *inbox, *query, *feed, *advertise, *name, *world, *redis, *leaves;
+    const char *inbox, *query, *feed, *advertise, *name, *world, *leaves;
+    const char *redis, *redis_user, *redis_password;
     bool storeless;
     double cell_size, origin_x, origin_y, radius_max, hysteresis, handoff_hysteresis, z_range;
     uint64_t depth, resolution_bits, tick_hz, split_depth, expect_servers;
@@ -64,6 +66,17 @@ static const struct config_field fields[] = {
      .preset = "127.0.0.1:6379",
      .unit = "HOST:PORT",
      .help = "The Redis server that holds the ownership map."},
+    {.name = "redis-user",
+     .kind = CONFIG_TEXT,
+     .value = &flags.redis_user,
+     .preset = "",
+     .unit = "NAME",
+     .help = "Redis user, if not the default one."},
+    {.name = "redis-password",
+     .kind = CONFIG_TEXT,
+     .value = &flags.redis_password,
+     .preset = "",
+     .help = "Its password; better given as the variable, which other users do not see."},
     {.name = "storeless",
      .kind = CONFIG_BOOL,
      .value = &flags.storeless,
@@ -268,6 +281,39 @@ static struct shell *open_shell(struct sink *sink)
     return shell;
 }
 
+static void stored(void *shell, uint64_t token, enum terrane_error error, const uint8_t *bytes, size_t size)
+{
+    shell_stored(shell, token, error, bytes, size);
+}
+
+static void execute(void *store, enum store_operation operation, uint64_t token, const uint8_t *bytes, size_t size)
+{
+    store_execute(store, operation, token, bytes, size);
+}
+
+static void log_store(void *sink, enum log_level level, const char *line, size_t size)
+{
+    sink_write(sink, level, line, size);
+}
+
+static void open_store(struct shell *shell, struct sink *sink)
+{
+    struct store_options options = {.loop = loop_ev(shell_loop(shell)),
+                                    .address = flags.redis,
+                                    .user = flags.redis_user,
+                                    .password = flags.redis_password,
+                                    .world = flags.world,
+                                    .context = shell,
+                                    .stored = stored,
+                                    .log = log_store,
+                                    .log_context = sink};
+    struct store *store;
+    char fault[256];
+    if (store_open(&options, &store, fault, sizeof fault) != TERRANE_ERR_OK)
+        program_fail(PROGRAM, EXIT_USAGE, "%s (or run without a store: --storeless)", fault);
+    shell_set_store(shell, (struct shell_store){.context = store, .execute = execute});
+}
+
 static void step(void *core, const struct event *in, uint64_t now_us, struct outbox *out)
 {
     coordinator_step(core, in, now_us, out);
@@ -302,6 +348,7 @@ int main(int argc, char **argv)
     if (coordinator_open(&options, &coordinator) != TERRANE_ERR_OK)
         program_fail(PROGRAM, EXIT_USAGE, "--leaves %s: these regions do not tile the world exactly", flags.leaves);
     free(leaves);
+    if (!flags.storeless) open_store(shell, &sink);
     shell_start(shell, &(struct shell_core){.core = coordinator, .step = step, .deadline_us = deadline_us});
     program_ready(PROGRAM, &options.info);
     shell_run(shell);
