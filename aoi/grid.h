@@ -95,9 +95,11 @@ struct emitter {
     aoi_sink *sink;
     void *context;
     size_t count;
-    uint32_t noted, note_start; /* others noted one by one, and where the span begins that is being noted */
     struct aoi_span spans[SPANS_BATCH];
-    uint32_t notes[NOTES_BATCH];
+    struct notes {
+        uint32_t used, start; /* the span that is being noted is words[start .. used) */
+        uint32_t words[NOTES_BATCH];
+    } notes[3]; /* by sides - 1 */
 };
 
 /* One that crosses a cell's border in a tick of AOI_BLOCK; x and y are the cell at the other end of its move. */
@@ -105,15 +107,17 @@ struct crosser {
     uint32_t handle, x, y;
 };
 
-/* A few rows of cells, side by side: see grid_join.c. */
+/* A row of cells, laid out for the join: see grid_join.c. The columns are parts of `words`. */
+#define JOIN_COLUMNS 6
 struct join_row {
-    uint32_t *handles, *before, *after, *reach; /* packed positions; squared radius each */
+    uint32_t *words;
+    uint32_t *handles, *near, *far;  /* packed positions: where they must be in view, and the other end */
+    uint32_t *in, *out, *radius_out; /* their limits, see struct join_limits */
     size_t room;
     uint32_t count;
-    bool mixed; /* more than one radius among those that see anything */
-    uint32_t limit;
-    uint32_t *start;
-    size_t start_room;
+    uint32_t radius; /* of all, unless mixed */
+    bool mixed;
+    uint32_t start[PAGE_SIDE + 2 * 8 + 1]; /* where each cell begins; the last is the end */
 };
 
 struct aoi {
@@ -167,8 +171,6 @@ struct aoi {
     size_t crosser_room;
     struct join_row *rows;
     size_t row_count;
-    uint32_t *join_others;
-    size_t join_others_room;
 };
 
 /* Forces the plain C kernels, so that tests can compare them with the vector ones. */
@@ -375,17 +377,25 @@ static inline void emit(struct emitter *emitter, uint32_t subject, unsigned chan
         (struct aoi_span){.subject = subject, .change = change, .others = others, .count = count};
 }
 
-/* Adds one to the span of this subject and change that is being noted; emit_note_end ends that span. */
-void emit_note_end(struct emitter *emitter, uint32_t subject, unsigned change);
+/* Ends the spans of this subject that are being noted; `first` is UNSEES or SEES. */
+void emit_note_end(struct emitter *emitter, uint32_t subject, unsigned first);
 
-static inline void emit_note(struct emitter *emitter, uint32_t subject, unsigned change, uint32_t other)
+/* Adds another to the span of this subject, change and sides. */
+static inline void emit_note(struct emitter *emitter, uint32_t subject, unsigned first, unsigned sides, uint32_t other)
 {
-    if (emitter->noted == NOTES_BATCH) {
-        emit_note_end(emitter, subject, change);
+    struct notes *notes = &emitter->notes[sides - 1];
+    if (notes->used == NOTES_BATCH) {
+        emit_note_end(emitter, subject, first);
         emit_flush(emitter);
     }
-    emitter->notes[emitter->noted++] = other;
+    notes->words[notes->used++] = other;
 }
+
+static inline unsigned change_of(unsigned first, unsigned sides)
+{
+    return first == SEES ? sides : sides << 2;
+}
+
 void changes_clear(struct changes *changes);
 /* Makes room for `count` more candidates in every list. */
 void changes_reserve(struct changes *changes, size_t count);
@@ -440,6 +450,16 @@ bool grow(void *array, size_t *room, size_t need, size_t member_size);
 /* ---- grid_stage.c, grid_tick.c, grid_block.c, grid_join.c ---- */
 
 void tick_block(struct aoi *aoi);
+void tick_join(struct aoi *aoi);
+void mover_note(struct aoi *aoi, uint32_t handle);
+struct side side_next(const struct aoi *aoi, uint32_t handle, const struct side *now);
+/* Judges one entity with all others around its old place (UNSEES) or its new one (SEES). `joined`: only what a
+ * join has left out. */
+void mover_scan(struct aoi *aoi, uint32_t handle, unsigned first, bool joined);
+/* Takes all whose staged place lies in another cell there. */
+void crossers_reseat(struct aoi *aoi);
+/* Makes the staged places the places. */
+void moves_commit(struct aoi *aoi);
 /* Where the entity will be after the tick (where it is, if nothing is staged). */
 static inline struct position staged_of(const struct aoi *aoi, uint32_t handle)
 {

@@ -215,39 +215,41 @@ static inline unsigned block_minus(uint32_t x, uint32_t y, uint32_t other_x, uin
 }
 
 /* Tells a crosser of the higher crossers in a cell. Where the other ends touch too, nothing changes. */
-static inline void crossers_judge(struct aoi *aoi, uint32_t index, const struct cell *cell, unsigned change)
+static inline void crossers_judge(struct aoi *aoi, uint32_t index, const struct cell *cell, unsigned first)
 {
     const struct crosser *me = &aoi->crossers[index];
     uint32_t from = cell->first > index ? cell->first : index + 1, to = cell->first + cell->tail;
     for (uint32_t i = from; i < to; i++) {
         const struct crosser *other = &aoi->crossers[i];
-        if (!cells_touch(me->x, me->y, other->x, other->y)) emit_note(&aoi->emitter, me->handle, change, other->handle);
+        if (!cells_touch(me->x, me->y, other->x, other->y))
+            emit_note(&aoi->emitter, me->handle, first, SIDE_OUT | SIDE_IN, other->handle);
     }
 }
 
 /* Spans for the cells that the block around the other end does not hold, and the crossers in all nine. */
 static inline void crosser_tell(struct aoi *aoi, const struct block *block, uint32_t index, uint32_t x, uint32_t y,
-                                unsigned change)
+                                unsigned first)
 {
     const struct crosser *me = &aoi->crossers[index];
+    unsigned change = change_of(first, SIDE_OUT | SIDE_IN);
     for (unsigned rest = block_minus(x, y, me->x, me->y) & block->with_members; rest; rest &= rest - 1) {
         const struct cell *cell = block->cells[__builtin_ctz(rest)];
         emit(&aoi->emitter, me->handle, change, cell_handles(aoi, cell), cell->count - cell->tail);
     }
     for (unsigned rest = block->with_tail; rest; rest &= rest - 1) {
-        crossers_judge(aoi, index, block->cells[__builtin_ctz(rest)], change);
+        crossers_judge(aoi, index, block->cells[__builtin_ctz(rest)], first);
     }
-    emit_note_end(&aoi->emitter, me->handle, change);
+    emit_note_end(&aoi->emitter, me->handle, first);
 }
 
-static void crossers_tell(struct aoi *aoi, unsigned change)
+static void crossers_tell(struct aoi *aoi, unsigned first)
 {
     struct tails tails = {.aoi = aoi};
     uint32_t x, y;
     for (const struct cell *cell; (cell = tails_next(&tails, &x, &y));) {
         struct block block;
         block_gather(aoi, tails.page, x, y, &block);
-        for (uint32_t i = 0; i < cell->tail; i++) crosser_tell(aoi, &block, cell->first + i, x, y, change);
+        for (uint32_t i = 0; i < cell->tail; i++) crosser_tell(aoi, &block, cell->first + i, x, y, first);
     }
     emit_flush(&aoi->emitter);
 }
@@ -285,10 +287,10 @@ void tick_block(struct aoi *aoi)
     if (!aoi->crosser_count) return;
     crossers_set_aside(aoi);
     crossers_list(aoi, false);
-    crossers_tell(aoi, AOI_UNSEE | AOI_UNSEEN_BY);
+    crossers_tell(aoi, UNSEES);
     tails_end(aoi, true);
     crossers_arrive(aoi);
     crossers_list(aoi, true);
-    crossers_tell(aoi, AOI_SEE | AOI_SEEN_BY);
+    crossers_tell(aoi, SEES);
     tails_end(aoi, false);
 }

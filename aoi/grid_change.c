@@ -12,17 +12,22 @@ void emit_flush(struct emitter *emitter)
 {
     if (emitter->count && emitter->sink) emitter->sink(emitter->context, emitter->spans, emitter->count);
     emitter->count = 0;
-    emitter->noted -= emitter->note_start;
-    memmove(emitter->notes, emitter->notes + emitter->note_start, emitter->noted * sizeof *emitter->notes);
-    emitter->note_start = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        struct notes *notes = &emitter->notes[i];
+        notes->used -= notes->start;
+        memmove(notes->words, notes->words + notes->start, notes->used * sizeof *notes->words);
+        notes->start = 0;
+    }
 }
 
-void emit_note_end(struct emitter *emitter, uint32_t subject, unsigned change)
+void emit_note_end(struct emitter *emitter, uint32_t subject, unsigned first)
 {
-    if (emitter->noted == emitter->note_start) return;
-    if (emitter->count == SPANS_BATCH) emit_flush(emitter);
-    emit(emitter, subject, change, emitter->notes + emitter->note_start, emitter->noted - emitter->note_start);
-    emitter->note_start = emitter->noted;
+    if (emitter->count + 3 > SPANS_BATCH) emit_flush(emitter);
+    for (unsigned sides = SIDE_OUT; sides <= (SIDE_OUT | SIDE_IN); sides++) {
+        struct notes *notes = &emitter->notes[sides - 1];
+        emit(emitter, subject, change_of(first, sides), notes->words + notes->start, notes->used - notes->start);
+        notes->start = notes->used;
+    }
 }
 
 /* ---- lists of changes ---- */
@@ -55,8 +60,8 @@ void changes_close(struct changes *changes)
 void changes_emit(struct changes *changes, struct emitter *emitter, uint32_t subject, unsigned first)
 {
     for (unsigned sides = SIDE_OUT; sides <= (SIDE_OUT | SIDE_IN); sides++) {
-        unsigned kind = first + sides, change = first == SEES ? sides : sides << 2;
-        emit(emitter, subject, change, changes->lists[kind], changes->count[kind]);
+        unsigned kind = first + sides;
+        emit(emitter, subject, change_of(first, sides), changes->lists[kind], changes->count[kind]);
         changes->count[kind] = 0;
     }
     emit_flush(emitter);

@@ -1,10 +1,264 @@
-#include "aoi/grid.h"
+/* The tick of AOI_RADIUS when most move: a self-join of the whole world, twice.
+ *
+ * Mover by mover, each pair is looked at from random memory, twice as often as needed. Instead, page by page, the rows
+ * of cells are laid out as short columns: where each entity was and will be, 16 bits a coordinate, and its squared
+ * radius. An entity is compared with all that follow it in reach: to the east in its row, and in the rows to the
+ * north. A row of neighbouring cells is one stretch of memory, so eight candidates a step pay even at two or three a
+ * cell. The first pass goes over the cells of the old places and finds what is lost, then crossers change over, and the
+ * second goes over the new ones and finds what is gained. Laying out rows costs one random read an entity and pass;
+ * keeping them would cost 12 bytes an entity.
+ *
+ * 16 bits: coordinates modulo 2^16 (after a shift, if cells are larger than some 8000 units), whose differences are
+ * exact within the stencil. Where the shift is 0 and there is no hysteresis the comparison is the answer; otherwise it
+ * is a sieve with a margin, and what it lets through is judged by the bodies.
+ *
+ * Left out of the join, and judged one by one: those that jump (their difference would not fit), and what the few see
+ * whose radius is far larger than most (the stencil is not made for them). */
+#include "aoi/grid_join.h"
+
+#include <stdlib.h>
+
 void join_close(struct aoi *aoi)
 {
-    (void)aoi;
+    for (size_t i = 0; i < aoi->row_count; i++) free(aoi->rows[i].words);
+    free(aoi->rows);
 }
+
 size_t join_memory_bytes(const struct aoi *aoi)
 {
+    size_t bytes = aoi->row_count * sizeof *aoi->rows;
+    for (size_t i = 0; i < aoi->row_count; i++) bytes += aoi->rows[i].room * JOIN_COLUMNS * sizeof(uint32_t);
+    return bytes;
+}
+
+bool join_judge(struct join *join, uint32_t subject, uint32_t other)
+{
+    struct aoi *aoi = join->aoi;
+    struct side a = side_of(aoi, subject), b = side_of(aoi, other);
+    struct side a_after = side_next(aoi, subject, &a), b_after = side_next(aoi, other, &b);
+    if (view_reach(aoi, a.radius) > join->reach) a.radius = a_after.radius = 0;
+    if (view_reach(aoi, b.radius) > join->reach) b.radius = b_after.radius = 0;
+    struct pair_change change = pair_judge(aoi, subject, &a, &a_after, other, &b, &b_after);
+    unsigned told;
+    if (join->first == UNSEES) {
+        told = change.before & ~change.after;
+        pair_settle_lost(aoi, subject, other, change);
+    } else {
+        told = change.after & ~change.before;
+        pair_settle_kept(aoi, subject, &a_after, other, &b_after, change);
+    }
+    if (told) emit_note(&aoi->emitter, subject, join->first, told, other);
+    return told;
+}
+
+/* ---- laying out rows ---- */
+
+static void row_reserve(struct join_row *row, size_t more)
+{
+    size_t need = row->count + more + 8; /* a vector may read over the end */
+    if (need <= row->room) return;
+    size_t room = need + need / 2;
+    uint32_t *words = calloc(room * JOIN_COLUMNS, sizeof *words);
+    CHECK(words != NULL); /* a tick that is half reported can't be undone */
+    uint32_t **columns[JOIN_COLUMNS] = {&row->handles, &row->near, &row->far, &row->in, &row->out, &row->radius_out};
+    for (size_t i = 0; i < JOIN_COLUMNS; i++) {
+        for (uint32_t j = 0; j < row->count; j++) words[i * room + j] = (*columns[i])[j];
+        *columns[i] = words + i * room;
+    }
+    free(row->words);
+    row->words = words;
+    row->room = room;
+}
+
+static uint32_t limit_above(uint64_t radius, unsigned shift)
+{
+    uint64_t r = radius >> shift;
+    if (shift) r += 3;
+    return (uint32_t)(r * r + 1);
+}
+
+static uint32_t limit_below(uint64_t radius, unsigned shift)
+{
+    uint64_t r = radius >> shift;
+    if (shift) r = r > 2 ? r - 2 : 0;
+    return r || !shift ? (uint32_t)(r * r + 1) : 0;
+}
+
+/* Distances of packed positions are off by less than 1.5 where there is a shift: `in` errs outwards, `out` inwards. */
+static struct join_limits limits_of(const struct join *join, uint32_t radius)
+{
+    const struct aoi *aoi = join->aoi;
+    struct join_limits limits = {.radius = radius};
+    if (!radius || view_reach(aoi, radius) > join->reach) return limits;
+    uint64_t limit = view_limit(aoi, radius);
+    limits.in = limit_above(limit, join->shift);
+    limits.out = limit_below(join->banded ? radius : limit, join->shift);
+    limits.radius_out = limit_above(radius, join->shift);
+    return limits;
+}
+
+static inline uint32_t packed(int32_t x, int32_t y, unsigned shift)
+{
+    return ((uint32_t)(x >> shift) & 0xffff) | (uint32_t)(y >> shift) << 16;
+}
+
+static void row_add_cell(struct join *join, struct join_row *row, const struct cell *cell, struct join_limits *limits)
+{
+    const struct aoi *aoi = join->aoi;
+    const uint32_t *handles = cell_handles(aoi, cell);
+    uint32_t count = row->count;
+    row_reserve(row, cell->count);
+    for (uint32_t i = 0; i < cell->count; i++) {
+        const struct body *body = &aoi->bodies[handles[i]];
+        if (__builtin_expect(body->step_x == STEP_JUMP, 0)) continue;
+        if (__builtin_expect(body->radius != limits->radius, 0)) {
+            *limits = limits_of(join, body->radius);
+            if (count) row->mixed = true;
+        }
+        uint32_t before = packed(body->x, body->y, join->shift);
+        uint32_t after = packed(body->x + body->step_x, body->y + body->step_y, join->shift);
+        row->handles[count] = handles[i];
+        row->near[count] = join->first == UNSEES ? before : after;
+        row->far[count] = join->first == UNSEES ? after : before;
+        row->in[count] = limits->in;
+        row->out[count] = limits->out;
+        row->radius_out[count] = limits->radius_out;
+        count++;
+    }
+    row->count = count;
+    row->radius = limits->radius;
+}
+
+/* The pages around one: [row of pages up][left, own, right]. */
+struct surroundings {
+    struct page *pages[2][3];
+};
+
+static struct surroundings surroundings_of(const struct aoi *aoi, const struct page *page)
+{
+    struct surroundings s;
+    for (uint32_t up = 0; up < 2; up++) {
+        for (uint32_t i = 0; i < 3; i++) {
+            bool outside = i == 0 && page->x == 0;
+            s.pages[up][i] = outside ? NULL : page_find(aoi, page->layer, page->x + i - 1, page->y + up);
+        }
+    }
+    return s;
+}
+
+/* Lays out row `y` of the page (or of the one above, from PAGE_SIDE on), with the columns in reach on both sides. */
+static void row_fill(struct join *join, const struct surroundings *around, struct join_row *row, uint32_t y)
+{
+    uint32_t reach = join->reach, columns = PAGE_SIDE + 2 * reach;
+    struct join_limits limits = {.radius = UINT32_MAX};
+    row->count = 0;
+    row->mixed = false;
+    for (uint32_t column = 0; column < columns; column++) {
+        row->start[column] = row->count;
+        uint32_t x = column + PAGE_SIDE - reach; /* from the left page's first column */
+        const struct page *page = around->pages[y / PAGE_SIDE][x / PAGE_SIDE];
+        if (!page) continue;
+        const struct cell *cell = &page->cells[(y & PAGE_MASK) << PAGE_BITS | (x & PAGE_MASK)];
+        if (cell->count) row_add_cell(join, row, cell, &limits);
+    }
+    row->start[columns] = row->count;
+}
+
+static void page_join(struct join *join, const struct page *page, join_kernel *kernel)
+{
+    struct aoi *aoi = join->aoi;
+    struct surroundings around = surroundings_of(aoi, page);
+    uint32_t reach = join->reach, rows = reach + 1;
+    for (uint32_t y = 0; y < reach; y++) row_fill(join, &around, &aoi->rows[y], y);
+    for (uint32_t y = 0; y < PAGE_SIDE; y++) {
+        row_fill(join, &around, &aoi->rows[(y + reach) % rows], y + reach);
+        for (uint32_t up = 0; up <= reach; up++) join->rows[up] = &aoi->rows[(y + up) % rows];
+        kernel(join, reach, reach + PAGE_SIDE);
+    }
+}
+
+static join_kernel *kernel_choose(const struct aoi *aoi)
+{
+#if defined(__x86_64__)
+    if (!aoi->plain && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) return join_row_avx2;
+#endif
     (void)aoi;
-    return 0;
+    return join_row_plain;
+}
+
+/* ---- the tick ---- */
+
+/* The stencil that costs least: those who see farther look for themselves, at several times the price a cell. */
+static uint32_t reach_choose(const struct aoi *aoi)
+{
+    uint64_t best_cost = UINT64_MAX;
+    uint32_t best = 1;
+    for (uint32_t reach = 1; reach <= JOIN_REACH_MOST; reach++) {
+        uint64_t cost = (uint64_t)aoi->count * (2 * reach + 1) * (2 * reach + 1);
+        for (uint32_t more = reach + 1; more <= REACH_COUNTED; more++) {
+            cost += 8 * (uint64_t)aoi->reach_count[more] * (2 * more + 1) * (2 * more + 1);
+        }
+        if (cost >= best_cost) continue;
+        best_cost = cost;
+        best = reach;
+    }
+    return best;
+}
+
+static unsigned shift_choose(const struct aoi *aoi, uint32_t reach)
+{
+    uint64_t farthest = (reach + (uint64_t)1) * (uint64_t)aoi->options.cell_size + 2 * (uint64_t)aoi->step_max;
+    unsigned shift = 0;
+    while ((farthest >> shift) + 1 > INT16_MAX) shift++;
+    return shift;
+}
+
+static void join_pass(struct join *join, unsigned first)
+{
+    struct aoi *aoi = join->aoi;
+    join->first = first;
+    join->banded = first == SEES && aoi->hysteresis;
+    join_kernel *kernel = kernel_choose(aoi);
+    for (uint32_t p = 0; p < aoi->page_count; p++) page_join(join, aoi->pages[p], kernel);
+    emit_flush(&aoi->emitter);
+    for (size_t i = 0; i < aoi->mover_count; i++) mover_scan(aoi, aoi->movers[i], first, true);
+}
+
+static void rows_make(struct aoi *aoi, uint32_t count)
+{
+    if (count <= aoi->row_count) return;
+    struct join_row *rows = realloc(aoi->rows, count * sizeof *rows);
+    CHECK(rows != NULL); /* nothing is reported yet, but a tick can't fail */
+    aoi->rows = rows;
+    while (aoi->row_count < count) {
+        rows[aoi->row_count] = (struct join_row){0};
+        row_reserve(&rows[aoi->row_count++], 64);
+    }
+}
+
+/* Those that the join leaves out: who jump, and who see farther than the stencil. */
+static void stragglers_note(struct aoi *aoi, uint32_t reach)
+{
+    aoi->mover_count = 0;
+    bool far = false;
+    for (uint32_t more = reach + 1; more <= REACH_COUNTED; more++) far |= aoi->reach_count[more] > 0;
+    if (!far && !aoi->jump_count) return;
+    for (uint32_t handle = 0; handle < aoi->high; handle++) {
+        const struct body *body = &aoi->bodies[handle];
+        if (body->radius == BODY_DEAD) continue;
+        if (body->step_x == STEP_JUMP || (far && view_reach(aoi, body->radius) > reach)) mover_note(aoi, handle);
+    }
+}
+
+void tick_join(struct aoi *aoi)
+{
+    struct join join = {.aoi = aoi, .reach = reach_choose(aoi)};
+    join.shift = shift_choose(aoi, join.reach);
+    join.exact = !join.shift && !aoi->hysteresis;
+    rows_make(aoi, join.reach + 1);
+    stragglers_note(aoi, join.reach);
+    join_pass(&join, UNSEES);
+    crossers_reseat(aoi);
+    join_pass(&join, SEES);
+    moves_commit(aoi);
 }

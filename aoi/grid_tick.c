@@ -6,7 +6,9 @@
  * with the lower handle. */
 #include "aoi/grid.h"
 
-static struct side side_next(const struct aoi *aoi, uint32_t handle, const struct side *now)
+#include <string.h>
+
+struct side side_next(const struct aoi *aoi, uint32_t handle, const struct side *now)
 {
     struct position position = staged_of(aoi, handle);
     struct side next = *now;
@@ -16,49 +18,69 @@ static struct side side_next(const struct aoi *aoi, uint32_t handle, const struc
     return next;
 }
 
+void mover_note(struct aoi *aoi, uint32_t handle)
+{
+    CHECK(grow(&aoi->movers, &aoi->mover_room, aoi->mover_count + 1, sizeof *aoi->movers));
+    aoi->movers[aoi->mover_count++] = handle;
+}
+
 static void movers_note(struct aoi *aoi)
 {
     aoi->mover_count = 0;
     for (uint32_t handle = 0; handle < aoi->high; handle++) {
-        if (aoi->bodies[handle].radius == BODY_DEAD || !staged_any(aoi, handle)) continue;
-        CHECK(grow(&aoi->movers, &aoi->mover_room, aoi->mover_count + 1, sizeof *aoi->movers));
-        aoi->movers[aoi->mover_count++] = handle;
+        if (aoi->bodies[handle].radius != BODY_DEAD && staged_any(aoi, handle)) mover_note(aoi, handle);
     }
 }
 
-static void mover_judge(struct aoi *aoi, uint32_t handle, const struct side *before, const struct side *after,
-                        uint32_t other, unsigned first)
+/* What a scan judges: an entity with others, and which of them. */
+struct scan {
+    struct aoi *aoi;
+    uint32_t handle;
+    struct side before, after;
+    unsigned first;
+    bool joined, jumps; /* after a join: all pairs of those who jump, or else only the own far sight */
+};
+
+static void scan_judge(struct scan *scan, uint32_t other)
 {
-    if (other == handle) return;
-    bool moves = staged_any(aoi, other);
-    if (moves && other < handle) return;
-    struct side other_before = side_of(aoi, other), other_after = other_before;
-    if (moves) other_after = side_next(aoi, other, &other_before);
-    struct pair_change change = pair_judge(aoi, handle, before, after, other, &other_before, &other_after);
-    if (first == UNSEES) {
+    struct aoi *aoi = scan->aoi;
+    if (other == scan->handle) return;
+    bool moves = staged_any(aoi, other), jumps = aoi->bodies[other].step_x == STEP_JUMP;
+    struct side before = side_of(aoi, other), after = before;
+    if (scan->joined && !scan->jumps) {
+        if (jumps) return;
+        before.radius = 0;
+    } else if (other < scan->handle && (scan->joined ? jumps : moves)) {
+        return;
+    }
+    after.radius = before.radius;
+    if (moves) after = side_next(aoi, other, &before);
+    struct pair_change change = pair_judge(aoi, scan->handle, &scan->before, &scan->after, other, &before, &after);
+    if (scan->first == UNSEES) {
         unsigned lost = change.before & ~change.after;
         if (lost) changes_add(&aoi->changes, UNSEES, lost, other);
-        pair_settle_lost(aoi, handle, other, change);
+        pair_settle_lost(aoi, scan->handle, other, change);
     } else {
         unsigned gained = change.after & ~change.before;
         if (gained) changes_add(&aoi->changes, SEES, gained, other);
-        pair_settle_kept(aoi, handle, after, other, &other_after, change);
+        pair_settle_kept(aoi, scan->handle, &scan->after, other, &after, change);
     }
 }
 
-/* Around the old place for UNSEES, around the new for SEES. */
-static void mover_scan(struct aoi *aoi, uint32_t handle, unsigned first)
+void mover_scan(struct aoi *aoi, uint32_t handle, unsigned first, bool joined)
 {
-    struct side before = side_of(aoi, handle), after = side_next(aoi, handle, &before);
+    struct scan scan = {.aoi = aoi, .handle = handle, .before = side_of(aoi, handle), .first = first, .joined = joined};
+    scan.after = side_next(aoi, handle, &scan.before);
+    scan.jumps = aoi->bodies[handle].step_x == STEP_JUMP;
     struct walk walk;
     uint32_t cells;
     changes_clear(&aoi->changes);
-    walk_start(&walk, aoi, before.layer, side_box(aoi, first == UNSEES ? &before : &after));
+    walk_start(&walk, aoi, scan.before.layer, side_box(aoi, first == UNSEES ? &scan.before : &scan.after));
     for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
         for (; cells--; cell++) {
             changes_reserve(&aoi->changes, cell->count);
             const uint32_t *others = cell_handles(aoi, cell);
-            for (uint32_t i = 0; i < cell->count; i++) mover_judge(aoi, handle, &before, &after, others[i], first);
+            for (uint32_t i = 0; i < cell->count; i++) scan_judge(&scan, others[i]);
         }
     }
     changes_emit(&aoi->changes, &aoi->emitter, handle, first);
@@ -85,13 +107,50 @@ static void mover_commit(struct aoi *aoi, uint32_t handle)
     if (aoi->z) aoi->z[handle] = position.z;
 }
 
+void crossers_reseat(struct aoi *aoi)
+{
+    for (uint32_t handle = 0; handle < aoi->high; handle++) {
+        const struct body *body = &aoi->bodies[handle];
+        if (!(body->step_x | body->step_y)) continue;
+        struct position next = staged_of(aoi, handle);
+        if (x_cells_differ(aoi, body->x, next.x) || y_cells_differ(aoi, body->y, next.y)) mover_reseat(aoi, handle);
+    }
+}
+
+void moves_commit(struct aoi *aoi)
+{
+    for (uint32_t handle = 0; handle < aoi->high; handle++) {
+        struct body *body = &aoi->bodies[handle];
+        if (__builtin_expect(body->step_x == STEP_JUMP, 0)) {
+            mover_commit(aoi, handle);
+            continue;
+        }
+        body->x += body->step_x;
+        body->y += body->step_y;
+        body->step_x = body->step_y = 0;
+    }
+    if (aoi->z) memcpy(aoi->z, aoi->z_next, aoi->high * sizeof *aoi->z);
+}
+
+/* A join looks at everybody, whoever moves; it pays from about every eighth on. */
+static bool join_pays(const struct aoi *aoi)
+{
+    if (aoi->options.mode != AOI_RADIUS || z_matters(aoi)) return false;
+    uint32_t moving = 0;
+    for (uint32_t handle = 0; handle < aoi->high; handle++) {
+        const struct body *body = &aoi->bodies[handle];
+        moving += (body->step_x | body->step_y) != 0 && body->step_x != STEP_JUMP;
+    }
+    return moving > aoi->count / 8;
+}
+
 /* The general way: any mode, z, radii and distances, one mover after the other. */
 static void tick_movers(struct aoi *aoi)
 {
     movers_note(aoi);
-    for (size_t i = 0; i < aoi->mover_count; i++) mover_scan(aoi, aoi->movers[i], UNSEES);
+    for (size_t i = 0; i < aoi->mover_count; i++) mover_scan(aoi, aoi->movers[i], UNSEES, false);
     for (size_t i = 0; i < aoi->mover_count; i++) mover_reseat(aoi, aoi->movers[i]);
-    for (size_t i = 0; i < aoi->mover_count; i++) mover_scan(aoi, aoi->movers[i], SEES);
+    for (size_t i = 0; i < aoi->mover_count; i++) mover_scan(aoi, aoi->movers[i], SEES, false);
     for (size_t i = 0; i < aoi->mover_count; i++) mover_commit(aoi, aoi->movers[i]);
 }
 
@@ -101,6 +160,8 @@ void aoi_tick(struct aoi *aoi, aoi_sink *sink, void *context)
     aoi->emitter.context = context;
     if (aoi->options.mode == AOI_BLOCK && !z_matters(aoi)) {
         tick_block(aoi);
+    } else if (join_pays(aoi)) {
+        tick_join(aoi);
     } else {
         tick_movers(aoi);
     }
