@@ -225,7 +225,8 @@ static void take_servers(struct coordinator *c, struct store_map *map)
     while (store_next_server(map, &server)) {
         if (member_find(c, server.info.node) != NONE || member_named(c, server.info.name) != NONE) continue;
         if (node_id_equal(server.info.node, c->options.info.node)) continue;
-        struct member *m = &c->members[member_new(c, &server.info, MEMBER_EXPECTED)];
+        uint32_t index = member_new(c, &server.info, MEMBER_EXPECTED);
+        struct member *m = &c->members[index];
         m->capacity = server.capacity;
         m->saved = true;
         m->heard_us = c->now_us + SETTLE_US;
