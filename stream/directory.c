@@ -270,7 +270,7 @@ uint32_t directory_renew(struct directory *d, uint64_t now_us, uint32_t claim, c
     CHECK(entity_id_equal(c->id, record->id));
     if (c->version != record->version) {
         uint32_t leaf = c->leaf, slot = c->slot;
-        directory_release(d, now_us, claim, RELEASE_HELD);
+        directory_release(d, now_us, claim, RELEASE_HELD, 0);
         return directory_claim(d, leaf, slot, record);
     }
     uint32_t bits = difference(d, c, record);
@@ -289,20 +289,21 @@ uint32_t directory_renew(struct directory *d, uint64_t now_us, uint32_t claim, c
 static void floor_raise(struct directory *d, uint64_t now_us, uint32_t entity, uint64_t version, bool firm)
 {
     struct entity *e = &d->entities[entity];
-    if (version >= e->floor) {
+    if (version > 0 && version >= e->floor) {
+        e->firm = firm || (e->firm && version == e->floor);
         e->floor = version;
-        e->firm = firm;
         due_append(d, entity, DUE_FLOOR, now_us);
     }
     if (e->winner != DIRECTORY_NONE && d->claims[e->winner].version < e->floor) entity_lapse(d, entity);
 }
 
-void directory_release(struct directory *d, uint64_t now_us, uint32_t claim, enum release how)
+void directory_release(struct directory *d, uint64_t now_us, uint32_t claim, enum release how, uint64_t moved)
 {
     struct claim *c = &d->claims[claim];
     uint32_t entity = c->entity;
     claim_unlink(d, claim);
     if (how == RELEASE_ENDED) floor_raise(d, now_us, entity, c->version + 1, false);
+    if (how == RELEASE_AT_ONCE) floor_raise(d, now_us, entity, moved > c->version ? moved : c->version, false);
     if ((c->marks & CLAIM_WINS) != 0) {
         uint32_t best = claim_best(d, entity, c->version, false);
         if (best != DIRECTORY_NONE) {

@@ -4,8 +4,9 @@
  * wins. A claim that leaves while it wins, with no other of at least its version, stays the winner for `hold_us`
  * without a leaf: the orphan. A claim of a lower version is older knowledge and is never shown instead, unless the
  * orphan's time runs out and the claim's leaf is level: then it is the only truth there is.
- * A floor is the lowest version that may win: a tombstone (one above the version that is gone, for hold_us) or what
- * directory_supersede said (for hold_us, and as long as anybody claims the entity after that).
+ * A floor is the lowest version that may win: a tombstone (one above the version that is gone, for hold_us), the
+ * version that was let go at once (likewise), or what directory_supersede said (for hold_us, and as long as anybody
+ * claims the entity after that).
  *
  * What it is not: it knows no frames, epochs or states of leaves, but which leaf indices are level.
  *
@@ -81,7 +82,7 @@ struct directory {
 
 enum release {
     RELEASE_HELD,    /* its next leaf may not have spoken yet */
-    RELEASE_AT_ONCE, /* nobody waits for it */
+    RELEASE_AT_ONCE, /* it is where nobody looks any more; older knowledge is not shown instead */
     RELEASE_ENDED    /* its life is over */
 };
 
@@ -93,7 +94,8 @@ void directory_set_level(struct directory *d, uint32_t leaf, bool level);
 uint32_t directory_claim(struct directory *d, uint32_t leaf, uint32_t slot, const struct entity_record *record);
 /* The claim says all this now (a snapshot's item of the same id). Returns its index, perhaps another one. */
 uint32_t directory_renew(struct directory *d, uint64_t now_us, uint32_t claim, const struct entity_record *record);
-void directory_release(struct directory *d, uint64_t now_us, uint32_t claim, enum release how);
+/* moved: the version under which another leaf has it now; 0: unknown. */
+void directory_release(struct directory *d, uint64_t now_us, uint32_t claim, enum release how, uint64_t moved);
 void directory_supersede(struct directory *d, uint64_t now_us, struct entity_id id, uint64_t version);
 void directory_adopt(struct directory *d, uint64_t now_us, const struct entity_record *record);
 

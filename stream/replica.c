@@ -114,7 +114,8 @@ void replica_open(struct replicas *r, struct replica *leaf, struct quadkey key)
 void replica_close(struct replicas *r, struct replica *leaf, enum release how)
 {
     for (uint32_t slot = 0; slot < leaf->slot_end; slot++) {
-        if (leaf->claims[slot] != DIRECTORY_NONE) directory_release(&r->directory, r->now_us, leaf->claims[slot], how);
+        if (leaf->claims[slot] != DIRECTORY_NONE)
+            directory_release(&r->directory, r->now_us, leaf->claims[slot], how, 0);
     }
     if (leaf->state == REPLICA_WAITING) r->waiting--;
     directory_set_level(&r->directory, leaf->index, false);
@@ -257,7 +258,7 @@ static void item_put(struct replicas *r, struct replica *leaf, uint32_t slot, co
     } else {
         if (claim != DIRECTORY_NONE) {
             leaf->claims[slot] = DIRECTORY_NONE;
-            directory_release(d, r->now_us, claim, RELEASE_HELD);
+            directory_release(d, r->now_us, claim, RELEASE_HELD, 0);
         }
         claim = directory_claim(d, leaf->index, slot, record);
     }
@@ -272,7 +273,7 @@ static void incoming_finish(struct replicas *r, struct replica *leaf)
         uint32_t claim = leaf->claims[slot];
         if (claim == DIRECTORY_NONE || (r->directory.claims[claim].marks & CLAIM_SEEN) != 0) continue;
         leaf->claims[slot] = DIRECTORY_NONE;
-        directory_release(&r->directory, r->now_us, claim, RELEASE_HELD);
+        directory_release(&r->directory, r->now_us, claim, RELEASE_HELD, 0);
     }
     leaf->content = true;
     leaf->content_epoch = leaf->incoming.epoch;

@@ -104,8 +104,8 @@ static void forget_entering(struct replicas *r, struct frame f)
     while (frame_next_entered(&f, &slot, &record)) table_remove(&r->entering, (uint64_t)slot + 1);
 }
 
-/* Of ghosts, only who went to a leaf whose stream is followed is waited for: it is shown there once, wherever it stands.
- * A region's follower waits for all of them: it follows a leaf when it hears that it must. */
+/* Of ghosts, only who went to a leaf whose stream is followed is waited for: it is shown there once, wherever it
+ * stands. A region's follower waits for all of them: it follows a leaf when it hears that it must. */
 static enum release release_for(const struct replicas *r, enum left_reason reason, struct quadkey to)
 {
     if (reason == LEFT_GONE) return RELEASE_ENDED;
@@ -123,7 +123,7 @@ static void apply_left(struct replicas *r, struct replica *leaf, struct frame f)
         uint32_t claim = claim_at(leaf, slot);
         if (claim == DIRECTORY_NONE) continue;
         leaf->claims[slot] = DIRECTORY_NONE;
-        directory_release(&r->directory, r->now_us, claim, release_for(r, reason, to));
+        directory_release(&r->directory, r->now_us, claim, release_for(r, reason, to), version);
     }
 }
 

@@ -9,10 +9,13 @@
  * A replica that hears neither frame nor beat nor snapshot for `silence_us` asks again.
  *
  * One entity may be claimed by several leaves while it moves between them (or between servers): the claim with the
- * highest version is the entity. When the last claim goes with LEFT_MOVED, LEFT_STRIP or by unwatching, the entity is
- * held as an orphan for `orphan_us`: its next leaf's stream may not have spoken yet. LEFT_GONE ends it at once, and a
- * tombstone (id, version) of `orphan_us` keeps late frames of the same life from bringing it back.
- * LEFT_STRIP with a claim of an equal or higher version elsewhere changes nothing.
+ * highest version is the entity. When that one goes and no other is at least as new, the entity is held as an orphan
+ * for `orphan_us`, since its next leaf's stream may not have spoken yet: after LEFT_MOVED (ghosts: to a watched leaf),
+ * after unwatching, and when a snapshot does not have it. Older claims are not shown instead; but when the time is over
+ * and an older claim stands in a level leaf, that one is the entity again.
+ * A ghost vanishes at once after LEFT_STRIP and after LEFT_MOVED to a leaf that is not watched.
+ * LEFT_GONE ends it at once, and a tombstone (id, version) of `orphan_us` keeps late frames of the same life from
+ * bringing it back.
  *
  * The owner hears through `listener`, in order, only about the winning claim. In a callback it must not call back in.
  *

@@ -17,6 +17,9 @@
 #define KIT_BEAT     10u
 #define KIT_SECOND   UINT64_C(1000000)
 
+/* The kind of all streams of a test. */
+static enum stream_kind kit_kind = STREAM_GHOST;
+
 #define BIT(change) (1u << (change))
 
 /* An entity at its owner. Its owner index in the stream is its index here. */
@@ -58,7 +61,7 @@ static inline struct kit_source *kit_source_open(const char *digits, uint32_t ep
     struct kit_source *source = calloc(1, sizeof *source);
     CHECK(source != NULL);
     source->leaf = kit_leaf(digits);
-    source->stream = stream_writer_open(STREAM_GHOST, source->leaf, epoch);
+    source->stream = stream_writer_open(kit_kind, source->leaf, epoch);
     return source;
 }
 
@@ -89,6 +92,12 @@ static inline void kit_leave(struct kit_source *source, uint32_t owner, enum lef
 {
     stream_leave(source->stream, source->entities[owner].slot, reason, source->entities[owner].record.version + 1,
                  QUADKEY_ROOT);
+}
+
+static inline void kit_leave_to(struct kit_source *source, uint32_t owner, struct quadkey to)
+{
+    stream_leave(source->stream, source->entities[owner].slot, LEFT_MOVED, source->entities[owner].record.version + 1,
+                 to);
 }
 
 /* The next tick's frame into source->out; false: nothing happened. */
@@ -134,14 +143,14 @@ static inline void kit_hear(void *context, uint32_t handle, const struct entity_
 static inline void kit_asked(void *context, enum stream_kind kind, struct quadkey leaf)
 {
     struct kit_log *log = context;
-    CHECK(kind == STREAM_GHOST);
+    CHECK(kind == kit_kind);
     if (log->asked_count < sizeof log->asked / sizeof *log->asked) log->asked[log->asked_count++] = leaf;
 }
 
 static inline struct replicas *kit_replicas_open(struct kit_log *log)
 {
     *log = (struct kit_log){0};
-    return replicas_open(&(struct replicas_options){.kind = STREAM_GHOST, .listener = {log, kit_hear, kit_asked}});
+    return replicas_open(&(struct replicas_options){.kind = kit_kind, .listener = {log, kit_hear, kit_asked}});
 }
 
 /* Feeds the source's last frame. */

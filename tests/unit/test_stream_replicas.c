@@ -422,6 +422,7 @@ START_TEST(unwatching_closes_an_open_gap)
     ck_assert_int_eq(kit_snapshot(r, 3, s), TERRANE_ERR_NOT_OWNER);
     ck_assert_uint_eq(replicas_counters(r)->unwatched, 2);
     replicas_unwatch(r, 4, s->leaf, false);
+    replicas_tick(r, 10 * KIT_SECOND);
     ck_assert(replicas_deadline_us(r) == UINT64_MAX);
     end();
 }
