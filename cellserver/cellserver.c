@@ -262,7 +262,7 @@ static void tick(struct cellserver *cs, const struct event *in)
         handoff_send_offers(cs);
         leaves_publish(cs);
         cs->published++;
-        entities_hide_shown(cs);
+        entities_settle_shown(cs);
         handoff_run_deferred(cs);
         views_publish(cs);
         tell_moves_lost(cs);

@@ -176,21 +176,25 @@ void entity_update_strip(struct cellserver *cs, uint32_t at)
 void entity_show(struct cellserver *cs, uint32_t at)
 {
     struct entity *e = &cs->entities[at];
+    ARRAY_RESERVE(cs->shown, cs->shown_room, cs->shown_count + 1);
+    cs->shown[cs->shown_count++] = at;
     if (!cs->leaves[e->leaf].ghost_on || e->ghost_slot != STREAM_SLOT_NONE) return;
     struct entity_record record;
     entity_record_of(e, &record);
     e->ghost_slot = stream_enter(cs->leaves[e->leaf].ghost, at, &record);
-    ARRAY_RESERVE(cs->shown, cs->shown_room, cs->shown_count + 1);
-    cs->shown[cs->shown_count++] = at;
 }
 
-void entities_hide_shown(struct cellserver *cs)
+void entities_settle_shown(struct cellserver *cs)
 {
-    for (uint32_t i = 0; i < cs->shown_count; i++) {
-        const struct entity *e = &cs->entities[cs->shown[i]];
-        if (e->status == ENTITY_OWNED && e->ghost_slot != STREAM_SLOT_NONE) entity_update_strip(cs, cs->shown[i]);
+    uint32_t count = cs->shown_count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = cs->shown[i];
+        if (cs->entities[at].status != ENTITY_OWNED) continue;
+        entity_update_strip(cs, at);
+        handoff_check(cs, at);
     }
-    cs->shown_count = 0;
+    cs->shown_count -= count;
+    memmove(cs->shown, cs->shown + count, cs->shown_count * sizeof *cs->shown);
 }
 
 void entity_note_move(struct cellserver *cs, uint32_t at)

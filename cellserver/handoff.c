@@ -50,6 +50,7 @@ void handoff_check(struct cellserver *cs, uint32_t at)
     struct entity *e = &cs->entities[at];
     if (e->status != ENTITY_OWNED || e->leaving) return;
     if (square_distance(cs->leaves[e->leaf].square, e->position) <= cs->world.handoff_hysteresis) return;
+    if (e->joined_at == cs->published) return; /* not shown here yet: entities_settle_shown looks again */
     const struct leaf_owner *owner = ownership_at(&cs->map, &cs->world, e->position);
     uint32_t mine = owner == NULL ? NONE : leaf_find(cs, owner->leaf);
     if (mine != NONE) {

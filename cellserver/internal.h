@@ -230,9 +230,10 @@ void entity_note_move(struct cellserver *cs, uint32_t index);
 void entities_apply_moves(struct cellserver *cs);
 void entity_update_strip(struct cellserver *cs, uint32_t index);
 /* A newcomer from another leaf appears in the ghost stream once, wherever it stands, so that whoever still shows it
- * where it was learns where it is. entities_hide_shown, after the publishing, takes out those who stand too deep. */
+ * where it was learns where it is. entities_settle_shown, after the publishing, takes out those who stand too deep, and
+ * sends on those who are past the border again. */
 void entity_show(struct cellserver *cs, uint32_t index);
-void entities_hide_shown(struct cellserver *cs);
+void entities_settle_shown(struct cellserver *cs);
 void entities_close(struct cellserver *cs);
 
 /* border.c */
