@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* A line under construction. What does not fit is left out, pair by pair, and `cut` says so. */
 struct line {
@@ -148,17 +147,30 @@ static void put_pair(struct line *l, enum log_style style, const struct pair *p)
     if (l->cut) l->size = before;
 }
 
+/* "2026-01-31T23:59:59.000042Z". The calendar by H. Hinnant, "chrono-Compatible Low-Level Date Algorithms": years that
+ * begin in March, in eras of 400 years. No gmtime: formatting stays pure. */
+static void stamp(uint64_t wall_us, char out[80])
+{
+    uint64_t seconds = wall_us / 1000000u, days = seconds / 86400u + 719468u, second = seconds % 86400u;
+    uint64_t era = days / 146097u, day_of_era = days % 146097u;
+    uint64_t year_of_era = (day_of_era - day_of_era / 1460u + day_of_era / 36524u - day_of_era / 146096u) / 365u;
+    uint64_t day_of_year = day_of_era - (365u * year_of_era + year_of_era / 4 - year_of_era / 100);
+    uint64_t march_month = (5 * day_of_year + 2) / 153;
+    unsigned day = (unsigned)(day_of_year - (153 * march_month + 2) / 5 + 1);
+    unsigned month = (unsigned)(march_month < 10 ? march_month + 3 : march_month - 9);
+    unsigned year = (unsigned)((year_of_era + era * 400 + (month <= 2 ? 1 : 0)) % 10000);
+    snprintf(out, 80, "%04u-%02u-%02uT%02u:%02u:%02u.%06uZ", year, month, day, (unsigned)(second / 3600),
+             (unsigned)(second / 60 % 60), (unsigned)(second % 60), (unsigned)(wall_us % 1000000u));
+}
+
 /* Time, level and program. */
 static void put_head(struct line *l, enum log_style style, const struct log_entry *e)
 {
-    time_t seconds = (time_t)(e->wall_us / 1000000u);
-    struct tm when;
-    char head[128], stamp[32];
-    gmtime_r(&seconds, &when);
-    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &when);
-    const char *format = style == LOG_JSON ? "{\"time\":\"%s.%06" PRIu64 "Z\",\"level\":\"%s\",\"program\":\"%.40s\""
-                                           : "time=%s.%06" PRIu64 "Z level=%s program=%.40s";
-    snprintf(head, sizeof head, format, stamp, e->wall_us % 1000000u, LOG_LEVEL_CHOICES[e->level], e->program);
+    char head[192], when[80];
+    stamp(e->wall_us, when);
+    const char *format = style == LOG_JSON ? "{\"time\":\"%s\",\"level\":\"%s\",\"program\":\"%.40s\""
+                                           : "time=%s level=%s program=%.40s";
+    snprintf(head, sizeof head, format, when, LOG_LEVEL_CHOICES[e->level], e->program);
     put_text(l, head);
 }
 

@@ -124,8 +124,9 @@ enum terrane_error inbound_queries(struct link *l)
 void link_reply(struct link *l, uint64_t token, const void *bytes, size_t size)
 {
     uint64_t index = token & 0xff;
-    struct query *q = index < LINK_QUERIES ? &l->queries[index] : NULL;
-    if (q == NULL || q->aio == NULL || atomic_load(&q->state) != QUERY_ASKED || token >> 8 != q->generation) {
+    struct query *q = &l->queries[index < LINK_QUERIES ? index : 0];
+    bool asked = index < LINK_QUERIES && q->aio != NULL && atomic_load(&q->state) == QUERY_ASKED;
+    if (!asked || token >> 8 != q->generation) {
         l->counters.reply_unknown++;
         return;
     }

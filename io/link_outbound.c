@@ -75,7 +75,7 @@ static uint32_t peer_free_slot(struct link *l)
         if (l->peers[i]->node.v == 0) return i;
     }
     uint32_t slot = l->peer_room;
-    ARRAY_RESERVE(l->peers, l->peer_room, (size_t)slot + 1);
+    l->peers = array_reserve(l->peers, &l->peer_room, (size_t)slot + 1, sizeof(struct peer *));
     return peer_free_slot(l);
 }
 

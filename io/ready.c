@@ -43,9 +43,8 @@ void ready_ring(struct ready *r)
 void ready_clear(struct ready *r)
 {
     uint64_t count;
-    ssize_t got = read(r->bell, &count, sizeof count);
-    got = read(r->timer, &count, sizeof count);
-    if (got == (ssize_t)sizeof count) r->armed_us = UINT64_MAX;
+    if (read(r->bell, &count, sizeof count) < 0) count = 0; /* it was not rung */
+    if (read(r->timer, &count, sizeof count) == (ssize_t)sizeof count) r->armed_us = UINT64_MAX;
 }
 
 void ready_at(struct ready *r, uint64_t at_us)

@@ -78,6 +78,24 @@ START_TEST(a_line_that_is_too_long_is_cut_and_says_so)
 }
 END_TEST
 
+START_TEST(the_calendar_is_right)
+{
+    const struct {
+        uint64_t seconds;
+        const char *says;
+    } days[] = {{0, "1970-01-01T00:00:00"},          {951782399, "2000-02-28T23:59:59"},
+                {951782400, "2000-02-29T00:00:00"},  {1709251199, "2024-02-29T23:59:59"},
+                {1735689599, "2024-12-31T23:59:59"}, {1735689600, "2025-01-01T00:00:00"},
+                {4107542400, "2100-03-01T00:00:00"}};
+    for (size_t i = 0; i < sizeof days / sizeof *days; i++) {
+        struct log_entry entry = {.wall_us = days[i].seconds * 1000000u + 7, .program = "p", .line = ""};
+        out[log_format(LOG_LOGFMT, &entry, out)] = '\0';
+        ck_assert_msg(strncmp(out + 5, days[i].says, 19) == 0, "%s is not %s", out, days[i].says);
+        ck_assert_int_eq(strncmp(out + 24, ".000007Z ", 9), 0);
+    }
+}
+END_TEST
+
 START_TEST(any_bytes_give_one_line)
 {
     char line[64];
@@ -95,4 +113,4 @@ END_TEST
 
 SUITE_MAIN("log", pairs_are_kept_as_they_are, leading_words_are_the_message,
            whatever_a_value_holds_it_stays_one_line_and_one_value, words_between_pairs_are_kept_too,
-           a_line_that_is_too_long_is_cut_and_says_so, any_bytes_give_one_line)
+           a_line_that_is_too_long_is_cut_and_says_so, the_calendar_is_right, any_bytes_give_one_line)
