@@ -187,6 +187,7 @@ void entity_show(struct cellserver *cs, uint32_t at)
 void entities_settle_shown(struct cellserver *cs)
 {
     uint32_t count = cs->shown_count;
+    if (count == 0) return; /* there may be no array yet */
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = cs->shown[i];
         if (cs->entities[at].status != ENTITY_OWNED) continue;
