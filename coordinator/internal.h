@@ -99,6 +99,7 @@ struct coordinator {
 
     struct member *members;
     uint32_t member_count, member_room, members_used, gateways;
+    uint32_t member_free_from; /* no lower place is free */
     struct table member_index; /* node id */
     uint32_t *touched;
     uint32_t touched_count, touched_room;

@@ -31,8 +31,9 @@ uint32_t member_named(const struct coordinator *c, const char *name)
 
 uint32_t member_new(struct coordinator *c, const struct node_info *info, enum member_state state)
 {
-    uint32_t index = 0;
+    uint32_t index = c->member_free_from;
     while (index < c->member_count && c->members[index].state != MEMBER_FREE) index++;
+    c->member_free_from = index + 1;
     if (index == c->member_count) {
         c->member_count++;
         ARRAY_RESERVE(c->members, c->member_room, c->member_count);
@@ -75,6 +76,7 @@ void member_free(struct coordinator *c, uint32_t index)
     table_remove(&c->member_index, m->info.node.v);
     remember_ended(c, m->info.node);
     c->members_used--;
+    if (index < c->member_free_from) c->member_free_from = index;
     if (m->info.role == ROLE_GATEWAY) c->gateways--;
     bool touched = m->touched;
     *m = (struct member){.touched = touched, .heir = NONE};
