@@ -95,10 +95,14 @@ static void take_see(struct checker_context *c, uint64_t observer_id, const stru
                       (unsigned long long)e->id);
     *held(sim, observer, subject) = 1;
     judge_subject(sim, subject, e);
-    const struct walker *walkers = sim->crowd.walkers;
-    if (!view_possible(&sim->plan, &walkers[observer], &walkers[subject], window_start(sim)))
-        sim_violation(sim, "false see: %llu sees %llu, which was not in its view in the last %.1f s",
-                      (unsigned long long)observer_id, (unsigned long long)e->id, (double)sim->plan.window_us / 1e6);
+    const struct walker *o = &sim->crowd.walkers[observer], *s = &sim->crowd.walkers[subject];
+    if (!view_possible(&sim->plan, o, s, window_start(sim)))
+        sim_violation(sim,
+                      "false see: %llu at (%d, %d, %d) with radius %u sees %llu at (%d, %d, %d), which was not in its "
+                      "view in the last %.1f s",
+                      (unsigned long long)observer_id, o->position.x, o->position.y, o->position.z, o->radius,
+                      (unsigned long long)e->id, s->position.x, s->position.y, s->position.z,
+                      (double)sim->plan.window_us / 1e6);
     if (sim->plan.callbacks_act) crowd_inside_callback(sim, observer);
 }
 

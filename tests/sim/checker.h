@@ -17,6 +17,7 @@
 #ifndef TERRANE_TESTS_SIM_CHECKER_H
 #define TERRANE_TESTS_SIM_CHECKER_H
 
+#include "cellserver/cellserver.h"
 #include "common/table.h"
 #include "gateway/core.h"
 #include "tests/sim/crowd.h"
@@ -68,9 +69,8 @@ struct span {
 
 /* What the census says of one walker. */
 struct owned {
-    uint32_t listed, server;
-    bool leaving;
-    uint64_t version;
+    uint32_t listed, server;               /* by how many, and which has the highest version */
+    struct cellserver_entity entity;       /* as that one says; its state is borrowed until the next step */
     uint64_t version_before; /* highest ever, of this life */
     uint32_t life_before;
 };
@@ -92,7 +92,6 @@ struct checker {
     uint32_t replies;
     uint8_t *replied; /* by walker: times named */
     uint32_t census_server;
-    bool census_exact;
 };
 
 extern const struct terrane_callbacks checker_callbacks;

@@ -127,12 +127,11 @@ static void judge_view(struct sim *sim, uint32_t observer, uint64_t *ids)
         bool there = s != observer && o->presence == PRESENT && w->presence == PRESENT && o->layer == w->layer;
         bool must = there && view_holds(plan, o->position, o->radius, w->position, 0);
         bool may = there && view_holds(plan, o->position, o->radius, w->position, plan->world.hysteresis);
-        if (must && !seen)
-            sim_violation(sim, "%llu does not see %llu though all is calm", (unsigned long long)o->id,
-                          (unsigned long long)w->id);
-        if (seen && !may)
-            sim_violation(sim, "%llu sees %llu though all is calm and it is out of view", (unsigned long long)o->id,
-                          (unsigned long long)w->id);
+        if ((must && !seen) || (seen && !may))
+            sim_violation(sim, "%llu at (%d, %d, %d) with radius %u %s %llu at (%d, %d, %d) though all is calm",
+                          (unsigned long long)o->id, o->position.x, o->position.y, o->position.z, o->radius,
+                          seen ? "sees" : "does not see", (unsigned long long)w->id, w->position.x, w->position.y,
+                          w->position.z);
         if (seen) judge_known(sim, observer, s);
     }
     if (at != count && !sim->violated)

@@ -10,34 +10,36 @@
 static bool same(struct position a, struct position b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
 /* An acknowledged state or a later one, and a position of late. */
-static void judge_record(struct sim *sim, const struct walker *w, const struct cellserver_entity *e)
+static void judge_record(struct sim *sim, const struct walker *w, const struct owned *o)
 {
+    const struct cellserver_entity *e = &o->entity;
     uint32_t life, number;
     if (!state_read(w->id, e->record.state, e->record.state_size, &life, &number)) {
-        sim_violation(sim, "server %u holds a changed state of %llu", sim->checker.census_server,
+        sim_violation(sim, "server %u holds a changed state of %llu", o->server,
                       (unsigned long long)w->id);
         return;
     }
     if (w->presence != PRESENT) return;
     uint32_t order = number & STATE_ORDER;
     if (life != w->life || order < (w->state_acked & STATE_ORDER) || order > (w->state_number & STATE_ORDER))
-        sim_violation(sim, "server %u holds state %u.%u of %llu; acknowledged is %u.%u", sim->checker.census_server,
+        sim_violation(sim, "server %u holds state %u.%u of %llu; acknowledged is %u.%u", o->server,
                       life, order, (unsigned long long)w->id, w->life, w->state_acked & STATE_ORDER);
     uint64_t from_us = sim->now_us > sim->plan.window_us ? sim->now_us - sim->plan.window_us : 0;
     for (uint64_t i = w->history_end, from = walker_history_from(w, from_us); i-- > from;)
         if (same(walker_history(w, i)->position, e->record.position)) return;
-    sim_violation(sim, "server %u has %llu at (%d, %d, %d), where it has not been lately", sim->checker.census_server,
+    sim_violation(sim, "server %u has %llu at (%d, %d, %d), where it has not been lately", o->server,
                   (unsigned long long)w->id, e->record.position.x, e->record.position.y, e->record.position.z);
 }
 
 /* On the still world: all of it. */
-static void judge_exact(struct sim *sim, const struct walker *w, const struct cellserver_entity *e)
+static void judge_exact(struct sim *sim, const struct walker *w, const struct owned *o)
 {
+    const struct cellserver_entity *e = &o->entity;
     const struct entity_record *r = &e->record;
     const struct world *world = &sim->plan.world;
     if (e->leaving)
         sim_violation(sim, "%llu is leaving server %u though all is calm", (unsigned long long)w->id,
-                      sim->checker.census_server);
+                      o->server);
     if (!same(r->position, w->position))
         sim_violation(sim, "%llu stands at (%d, %d, %d), last moved to (%d, %d, %d)", (unsigned long long)w->id,
                       r->position.x, r->position.y, r->position.z, w->position.x, w->position.y, w->position.z);
@@ -74,22 +76,19 @@ static void take(void *context, const struct cellserver_entity *e)
     struct owned *o = &k->owned[walker];
     o->listed++;
     if (o->listed > 1) {
-        bool later = e->record.version > o->version;
-        bool lower_leaves = later ? o->leaving : e->leaving;
-        if (e->record.version == o->version || !lower_leaves) {
+        uint64_t version = o->entity.record.version;
+        bool later = e->record.version > version;
+        bool lower_leaves = later ? o->entity.leaving : e->leaving;
+        if (e->record.version == version || !lower_leaves) {
             sim_violation(sim, "doubled: %llu is answered for by server %u (version %llu%s) and server %u (%llu%s)",
-                          (unsigned long long)w->id, o->server, (unsigned long long)o->version,
-                          o->leaving ? ", leaving" : "", k->census_server, (unsigned long long)e->record.version,
-                          e->leaving ? ", leaving" : "");
+                          (unsigned long long)w->id, o->server, (unsigned long long)version,
+                          o->entity.leaving ? ", leaving" : "", k->census_server,
+                          (unsigned long long)e->record.version, e->leaving ? ", leaving" : "");
         }
         if (!later) return;
     }
     o->server = k->census_server;
-    o->leaving = e->leaving;
-    o->version = e->record.version;
-    if (k->census_exact) judge_exact(sim, w, e);
-    /* The full look at a record costs: each walker in turn. */
-    if (k->census_exact || (k->looks + walker) % 16 == 0) judge_record(sim, w, e);
+    o->entity = *e;
     if (plants_strike(sim, PLANT_ENTITY_DOUBLED) && o->listed == 1) {
         uint32_t other = k->census_server;
         k->census_server++;
@@ -102,17 +101,21 @@ static void judge_owned(struct sim *sim, uint32_t walker, bool exact)
 {
     const struct walker *w = &sim->crowd.walkers[walker];
     struct owned *o = &sim->checker.owned[walker];
+    uint64_t version = o->entity.record.version;
+    if (o->listed > 0 && exact) judge_exact(sim, w, o);
+    /* The full look at a record costs: each walker in turn. */
+    if (o->listed > 0 && (exact || (sim->checker.looks + walker) % 16 == 0)) judge_record(sim, w, o);
     if (w->presence == PRESENT && o->listed == 0)
         sim_violation(sim, "lost: no server answers for %llu", (unsigned long long)w->id);
-    if (w->presence == ABSENT && o->listed > 0 && (!o->leaving || exact))
+    if (w->presence == ABSENT && o->listed > 0 && (!o->entity.leaving || exact))
         sim_violation(sim, "server %u still answers for %llu, which has left", o->server, (unsigned long long)w->id);
     if (exact && w->presence == PRESENT && o->listed != 1)
         sim_violation(sim, "doubled: %u servers list %llu though all is calm", o->listed, (unsigned long long)w->id);
     if (w->presence != PRESENT || o->listed == 0) return;
-    if (o->life_before == w->life && o->version < o->version_before)
+    if (o->life_before == w->life && version < o->version_before)
         sim_violation(sim, "the version of %llu falls from %llu to %llu", (unsigned long long)w->id,
-                      (unsigned long long)o->version_before, (unsigned long long)o->version);
-    o->version_before = o->version;
+                      (unsigned long long)o->version_before, (unsigned long long)version);
+    o->version_before = version;
     o->life_before = w->life;
 }
 
@@ -120,7 +123,6 @@ void census_look(struct sim *sim, bool exact)
 {
     struct checker *k = &sim->checker;
     for (uint32_t i = 0; i < k->count; i++) k->owned[i].listed = 0;
-    k->census_exact = exact;
     for (uint32_t i = 0; i < sim->plan.servers && !sim->violated; i++) {
         const struct member *m = &sim->members[sim->server_first + i];
         k->census_server = i;

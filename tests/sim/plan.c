@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define ORPHAN_US UINT64_C(2000000) /* stream/replicas.h */
+
 static void draw_world(struct plan *plan, struct dice *d)
 {
     static const uint32_t rates[] = {10, 20, 20, 20, 30, 60};
@@ -132,12 +134,15 @@ void plan_bounds(struct plan *plan)
     uint64_t hop_us = plan->delay_max_us + plan->delay_jitter_us + plan->tick_jitter_us + tick_us;
     /* Move, offer, accept, ghost, view and frame: six hops, and as many again for what each waits for. */
     plan->window_us = 1000000 + 12 * hop_us;
-    /* A lost frame is found by the next beat (10 ticks) and repaired by a snapshot, which may have to wait for a
-     * connection on the way there and on the way back. */
-    if (plan->feed_loss > 0) plan->window_us += 10 * tick_us + 1000000 + 4 * hop_us;
-    if (plan->break_mean_us > 0) plan->window_us += 4 * (plan->down_max_us + 500000) + 10 * tick_us;
-    if (plan->stall_chance > 0) plan->window_us += 2 * plan->stall_max_us;
     plan->quiet_us = 12 * tick_us + 4 * hop_us + 100000;
+    /* A lost frame is found by the next beat (10 ticks) and repaired by a snapshot, which may have to wait for a
+     * connection on the way there and on the way back. What a snapshot no longer names may only have moved to a leaf
+     * that has not spoken yet: it is shown for two more seconds. */
+    bool gaps = plan->feed_loss > 0 || plan->break_mean_us > 0 || plan->stall_chance > 0;
+    if (gaps) plan->window_us += 10 * tick_us + 1000000 + 4 * hop_us + ORPHAN_US;
+    if (gaps) plan->quiet_us += ORPHAN_US;
+    if (plan->break_mean_us > 0) plan->window_us += 4 * (plan->down_max_us + 500000);
+    if (plan->stall_chance > 0) plan->window_us += 2 * plan->stall_max_us;
 }
 
 void plan_quiet(struct plan *plan, uint32_t servers, uint32_t split_depth)

@@ -32,6 +32,26 @@ static void count(const struct sim *sim, struct run_result *result)
     }
 }
 
+static void plan_say(const struct plan *plan, FILE *file)
+{
+    const struct world *world = &plan->world;
+    char text[LIMIT_QUADKEY_TEXT];
+    fprintf(file,
+            "seed %llu: %u servers, %u gateways, %u entities; depth %u, cell %u units, %s, hysteresis %u, hand-off %u, "
+            "z_range %u, layers %u, %u Hz; delay %llu..%llu us, loss %.3f, breaks %llu us, down %llu us, late %.2f, "
+            "stall %.4f, window %llu us\n",
+            (unsigned long long)plan->seed, plan->servers, plan->gateways, plan->entities, world->depth,
+            world_cell_side(world), world->view_mode == VIEW_BLOCK ? "block" : "radius", world->hysteresis,
+            world->handoff_hysteresis, world->z_range, plan->layers, world->tick_hz,
+            (unsigned long long)plan->delay_min_us, (unsigned long long)plan->delay_max_us, plan->feed_loss,
+            (unsigned long long)plan->break_mean_us, (unsigned long long)plan->down_max_us, plan->late_chance,
+            plan->stall_chance, (unsigned long long)plan->window_us);
+    for (uint32_t i = 0; i < plan->leaf_count; i++) {
+        quadkey_text(plan->leaves[i], text);
+        fprintf(file, "leaf %s\n", text);
+    }
+}
+
 void run_seed(const struct plan_options *options, enum plant plant, FILE *trace, struct run_result *result)
 {
     struct plan plan;
@@ -39,6 +59,7 @@ void run_seed(const struct plan_options *options, enum plant plant, FILE *trace,
     CHECK(sim != NULL);
     *result = (struct run_result){0};
     plan_draw(&plan, options);
+    if (trace != NULL) plan_say(&plan, trace);
     sim_open(sim, &plan, plant, trace);
     if (sim_run_ready(sim, READY_LIMIT_US)) {
         for (uint32_t phase = 0; phase < plan.phases && !sim->violated; phase++) {
