@@ -15,8 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 struct game {
     struct gateway *core;
     struct stage *stage;
-    uint32_t calls; /* made from callbacks */
-    uint64_t last_request;
+    uint32_t every; /* so many callbacks call the API again; 0: none does */
+    uint32_t heard, calls;
     uint8_t seen[32][32]; /* pairs of ids below 32 */
 };
 
@@ -64,7 +64,7 @@ static void call(struct game *g)
 /* What a game does in a callback: sometimes it calls again. */
 static void react(struct game *g)
 {
-    if (g->calls >= 50 || input_byte(g->stage->forge.in) < 200) return;
+    if (g->every == 0 || ++g->heard % g->every != 0 || g->calls >= 50) return;
     g->calls++;
     call(g);
 }
@@ -183,6 +183,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     memset(&game, 0, sizeof game);
     stage_open(&s, &in, FORGE_GATEWAY);
     options.no_updates = input_byte(&in) == 1;
+    game.every = input_choice(&in, 6);
     game.core = gateway_open(&options);
     game.stage = &s;
     s.core = game.core;
