@@ -42,12 +42,13 @@ struct checker {
     struct checker_counts counts;
     char faults[CHECKER_FAULTS][200];
     uint32_t fault_count;
+    bool hushed;
 };
 
 static void tell(struct checker *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void tell(struct checker *c, const char *format, ...)
 {
-    if (c->fault_count == CHECKER_FAULTS) return;
+    if (c->hushed || c->fault_count == CHECKER_FAULTS) return;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(c->faults[c->fault_count++], sizeof c->faults[0], format, arguments);
@@ -135,9 +136,10 @@ struct position checker_position(const struct checker *c, uint32_t bot)
     return c->positions[bot];
 }
 
-uint32_t checker_seen(const struct checker *c, uint32_t bot)
+const uint64_t *checker_seen_ids(const struct checker *c, uint32_t bot, uint32_t *count)
 {
-    return c->seen[bot].count;
+    *count = c->seen[bot].count;
+    return c->seen[bot].ids;
 }
 
 /* Pairing */
@@ -277,7 +279,7 @@ void checker_sample(struct checker *c)
     if (c->sample_count < CHECKER_SAMPLES) c->sample_count++;
 }
 
-static void measure_reach(struct checker *c)
+void checker_measure(struct checker *c)
 {
     for (uint32_t i = 0; i < c->options.count; i++) {
         int64_t most = 0;
@@ -344,7 +346,7 @@ static void moving_view(struct checker *c, uint32_t observer)
 void checker_moving(struct checker *c)
 {
     if (c->sample_count < CHECKER_SAMPLES) return;
-    measure_reach(c);
+    checker_measure(c);
     fill_grid(c);
     for (uint32_t i = 0; i < c->options.count; i++)
         if (c->placed[i]) moving_view(c, i);
@@ -404,10 +406,13 @@ void checker_calm(struct checker *c, uint32_t from, uint32_t to, checker_view *v
     }
 }
 
-bool checker_within(const struct checker *c, uint32_t bot, struct position centre, uint32_t radius)
+enum checker_inside checker_inside(const struct checker *c, uint32_t bot, struct position centre, uint32_t radius)
 {
     int64_t dx = (int64_t)c->positions[bot].x - centre.x, dy = (int64_t)c->positions[bot].y - centre.y;
-    return c->placed[bot] && dx * dx + dy * dy <= (int64_t)radius * radius;
+    int64_t square = dx * dx + dy * dy, near = (int64_t)radius - c->reach[bot], far = (int64_t)radius + c->reach[bot];
+    if (!c->placed[bot]) return CHECKER_OUTSIDE;
+    if (near >= 0 && square <= near * near) return CHECKER_INSIDE;
+    return square > far * far ? CHECKER_OUTSIDE : CHECKER_CROSSED;
 }
 
 /* Census */
@@ -472,4 +477,9 @@ const struct checker_counts *checker_counts(const struct checker *c)
 const char *checker_fault(const struct checker *c, uint32_t index)
 {
     return index < c->fault_count ? c->faults[index] : NULL;
+}
+
+void checker_hush(struct checker *c, bool on)
+{
+    c->hushed = on;
 }

@@ -50,7 +50,6 @@ uint64_t checker_id(const struct checker *c, uint32_t bot);
 /* A bot's true position. The first one makes it part of the world. */
 void checker_place(struct checker *c, uint32_t bot, struct position position);
 struct position checker_position(const struct checker *c, uint32_t bot);
-uint32_t checker_seen(const struct checker *c, uint32_t bot); /* how many it sees, by its callbacks */
 
 /* Callbacks. */
 void checker_see(struct checker *c, uint64_t observer, uint64_t subject);
@@ -78,11 +77,20 @@ void checker_census_end(struct checker *c, struct checker_census *out);
 #define CHECKER_STATE_MAX 4096u
 size_t checker_state(uint64_t id, uint8_t out[CHECKER_STATE_MAX]);
 
-/* Whether the circle (closed) holds the bot. */
-bool checker_within(const struct checker *c, uint32_t bot, struct position centre, uint32_t radius);
+/* Whether the closed circle holds the bot: for the whole window, at no time of it, or neither is known. As of the last
+ * checker_measure. */
+enum checker_inside { CHECKER_INSIDE, CHECKER_OUTSIDE, CHECKER_CROSSED };
+enum checker_inside checker_inside(const struct checker *c, uint32_t bot, struct position centre, uint32_t radius);
+/* How far everybody has been, within the window, from where it is now. checker_moving does it too. */
+void checker_measure(struct checker *c);
+
+/* Whom a bot sees by its callbacks, ids ascending. */
+const uint64_t *checker_seen_ids(const struct checker *c, uint32_t bot, uint32_t *count);
 
 const struct checker_counts *checker_counts(const struct checker *c);
 /* The first faults in words, oldest first; NULL past the last one. */
 const char *checker_fault(const struct checker *c, uint32_t index);
+/* While it is on, faults are counted but not described: for looks that may come too early. */
+void checker_hush(struct checker *c, bool on);
 
 #endif

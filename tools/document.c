@@ -1,4 +1,4 @@
-#include "tools/json.h"
+#include "tools/document.h"
 
 #include "common/array.h"
 #include "common/check.h"
@@ -10,7 +10,7 @@
 #define DEPTH_MAX 64u
 
 struct reader {
-    struct json *json;
+    struct document *json;
     char *at, *end; /* in the document's own copy, NUL at end; texts are unescaped in place */
     uint32_t depth;
     enum terrane_error error;
@@ -43,11 +43,11 @@ static bool take_word(struct reader *r, const char *word)
     return true;
 }
 
-static uint32_t add(struct reader *r, enum json_kind kind)
+static uint32_t add(struct reader *r, enum document_kind kind)
 {
-    struct json *j = r->json;
+    struct document *j = r->json;
     ARRAY_RESERVE(j->values, j->room, (size_t)j->count + 1);
-    j->values[j->count] = (struct json_value){.kind = kind, .next = JSON_NONE, .first = JSON_NONE};
+    j->values[j->count] = (struct document_value){.kind = kind, .next = DOCUMENT_NONE, .first = DOCUMENT_NONE};
     return j->count++;
 }
 
@@ -153,7 +153,7 @@ static bool read_value(struct reader *r, uint32_t *index);
 static bool read_list(struct reader *r, uint32_t list, bool object)
 {
     char close = object ? '}' : ']';
-    uint32_t last = JSON_NONE;
+    uint32_t last = DOCUMENT_NONE;
     if (++r->depth > DEPTH_MAX) return fail(r, TERRANE_ERR_LIMIT);
     if (!take(r, close)) {
         do {
@@ -161,9 +161,9 @@ static bool read_list(struct reader *r, uint32_t list, bool object)
             uint32_t item;
             if (object && (!read_text(r, &key) || !take(r, ':'))) return fail(r, TERRANE_ERR_CONFIG);
             if (!read_value(r, &item)) return false;
-            struct json_value *values = r->json->values;
+            struct document_value *values = r->json->values;
             values[item].key = key;
-            if (last == JSON_NONE)
+            if (last == DOCUMENT_NONE)
                 values[list].first = item;
             else
                 values[last].next = item;
@@ -181,25 +181,25 @@ static bool read_value(struct reader *r, uint32_t *index) /* NOLINT(misc-no-recu
     skip_space(r);
     if (r->at == r->end) return fail(r, TERRANE_ERR_CONFIG);
     switch (*r->at) {
-    case '{': r->at++; return read_list(r, *index = add(r, JSON_OBJECT), true);
-    case '[': r->at++; return read_list(r, *index = add(r, JSON_ARRAY), false);
+    case '{': r->at++; return read_list(r, *index = add(r, DOCUMENT_OBJECT), true);
+    case '[': r->at++; return read_list(r, *index = add(r, DOCUMENT_ARRAY), false);
     case '"': {
         const char *text;
-        *index = add(r, JSON_TEXT);
+        *index = add(r, DOCUMENT_TEXT);
         if (!read_text(r, &text)) return false;
         r->json->values[*index].text = text;
         return true;
     }
-    case 't': *index = add(r, JSON_TRUE); return take_word(r, "true");
-    case 'f': *index = add(r, JSON_FALSE); return take_word(r, "false");
-    case 'n': *index = add(r, JSON_NULL); return take_word(r, "null");
-    default: return read_number(r, *index = add(r, JSON_NUMBER));
+    case 't': *index = add(r, DOCUMENT_TRUE); return take_word(r, "true");
+    case 'f': *index = add(r, DOCUMENT_FALSE); return take_word(r, "false");
+    case 'n': *index = add(r, DOCUMENT_NULL); return take_word(r, "null");
+    default: return read_number(r, *index = add(r, DOCUMENT_NUMBER));
     }
 }
 
-enum terrane_error json_parse(struct json *j, const char *text, size_t size)
+enum terrane_error document_parse(struct document *j, const char *text, size_t size)
 {
-    json_close(j);
+    document_close(j);
     j->text = malloc(size + 1);
     CHECK(j->text != NULL);
     memcpy(j->text, text, size);
@@ -211,61 +211,62 @@ enum terrane_error json_parse(struct json *j, const char *text, size_t size)
         if (r.at == r.end) return TERRANE_ERR_OK;
         fail(&r, TERRANE_ERR_CONFIG);
     }
-    json_close(j);
+    document_close(j);
     return r.error;
 }
 
-void json_close(struct json *j)
+void document_close(struct document *j)
 {
     free(j->values);
     free(j->text);
-    *j = (struct json){0};
+    *j = (struct document){0};
 }
 
-uint32_t json_first(const struct json *j, uint32_t value)
+uint32_t document_first(const struct document *j, uint32_t value)
 {
-    return value < j->count ? j->values[value].first : JSON_NONE;
+    return value < j->count ? j->values[value].first : DOCUMENT_NONE;
 }
 
-uint32_t json_next(const struct json *j, uint32_t value)
+uint32_t document_next(const struct document *j, uint32_t value)
 {
-    return value < j->count ? j->values[value].next : JSON_NONE;
+    return value < j->count ? j->values[value].next : DOCUMENT_NONE;
 }
 
-uint32_t json_member(const struct json *j, uint32_t value, const char *key)
+uint32_t document_member(const struct document *j, uint32_t value, const char *key)
 {
-    if (value >= j->count || j->values[value].kind != JSON_OBJECT) return JSON_NONE;
-    for (uint32_t at = j->values[value].first; at != JSON_NONE; at = j->values[at].next)
+    if (value >= j->count || j->values[value].kind != DOCUMENT_OBJECT) return DOCUMENT_NONE;
+    for (uint32_t at = j->values[value].first; at != DOCUMENT_NONE; at = j->values[at].next)
         if (strcmp(j->values[at].key, key) == 0) return at;
-    return JSON_NONE;
+    return DOCUMENT_NONE;
 }
 
-static const struct json_value *member_of(const struct json *j, uint32_t value, const char *key, enum json_kind kind)
+static const struct document_value *member_of(const struct document *j, uint32_t value, const char *key,
+                                              enum document_kind kind)
 {
-    uint32_t at = json_member(j, value, key);
-    return at != JSON_NONE && j->values[at].kind == kind ? &j->values[at] : NULL;
+    uint32_t at = document_member(j, value, key);
+    return at != DOCUMENT_NONE && j->values[at].kind == kind ? &j->values[at] : NULL;
 }
 
-double json_number(const struct json *j, uint32_t value, const char *key, double otherwise)
+double document_number(const struct document *j, uint32_t value, const char *key, double otherwise)
 {
-    const struct json_value *v = member_of(j, value, key, JSON_NUMBER);
+    const struct document_value *v = member_of(j, value, key, DOCUMENT_NUMBER);
     return v != NULL ? v->number : otherwise;
 }
 
-uint64_t json_count(const struct json *j, uint32_t value, const char *key)
+uint64_t document_count(const struct document *j, uint32_t value, const char *key)
 {
-    double number = json_number(j, value, key, 0);
+    double number = document_number(j, value, key, 0);
     if (!(number > 0)) return 0;
     return number < 0x1p53 ? (uint64_t)number : UINT64_C(1) << 53;
 }
 
-const char *json_text(const struct json *j, uint32_t value, const char *key)
+const char *document_text(const struct document *j, uint32_t value, const char *key)
 {
-    const struct json_value *v = member_of(j, value, key, JSON_TEXT);
+    const struct document_value *v = member_of(j, value, key, DOCUMENT_TEXT);
     return v != NULL ? v->text : "";
 }
 
-bool json_bool(const struct json *j, uint32_t value, const char *key)
+bool document_bool(const struct document *j, uint32_t value, const char *key)
 {
-    return member_of(j, value, key, JSON_TRUE) != NULL;
+    return member_of(j, value, key, DOCUMENT_TRUE) != NULL;
 }

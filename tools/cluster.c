@@ -1,0 +1,179 @@
+#include "tools/cluster.h"
+
+#include "common/array.h"
+#include "common/check.h"
+#include "common/geometry.h"
+#include "proto/messages.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum terrane_error cluster_query_url(const char *inbox_url, char out[LIMIT_URL])
+{
+    const char *colon = strrchr(inbox_url, ':');
+    char *end;
+    if (strncmp(inbox_url, "tcp://", 6) != 0 || colon == NULL || colon <= inbox_url + 6) return TERRANE_ERR_ADDRESS;
+    unsigned long port = strtoul(colon + 1, &end, 10);
+    if (colon[1] < '0' || colon[1] > '9' || *end != '\0' || port == 0 || port >= 65535) return TERRANE_ERR_ADDRESS;
+    int size = snprintf(out, LIMIT_URL, "%.*s:%lu", (int)(colon - inbox_url), inbox_url, port + 1);
+    return size > 0 && (size_t)size < LIMIT_URL ? TERRANE_ERR_OK : TERRANE_ERR_ADDRESS;
+}
+
+void cluster_open(struct cluster *c, const char *query_url)
+{
+    CHECK(strlen(query_url) < LIMIT_URL);
+    *c = (struct cluster){.lane = query_lane_open()};
+    snprintf(c->query_url, sizeof c->query_url, "%s", query_url);
+}
+
+static void drop_servers(struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->server_count; i++) document_close(&c->servers[i].status);
+    c->server_count = 0;
+}
+
+void cluster_close(struct cluster *c)
+{
+    drop_servers(c);
+    free(c->servers);
+    c->servers = NULL;
+    document_close(&c->map);
+}
+
+static enum terrane_error ask_status(struct cluster *c, const char *url, uint32_t timeout_ms, struct document *out)
+{
+    const char *json;
+    size_t size;
+    enum terrane_error error = query_status(c->lane, url, timeout_ms, &json, &size);
+    return error == TERRANE_ERR_OK ? document_parse(out, json, size) : error;
+}
+
+enum terrane_error cluster_refresh(struct cluster *c, uint32_t timeout_ms)
+{
+    drop_servers(c);
+    enum terrane_error error = ask_status(c, c->query_url, timeout_ms, &c->map);
+    if (error != TERRANE_ERR_OK) return error;
+    uint32_t at = document_first(&c->map, document_member(&c->map, 0, "servers"));
+    for (; at != DOCUMENT_NONE; at = document_next(&c->map, at)) {
+        ARRAY_RESERVE(c->servers, c->server_room, (size_t)c->server_count + 1);
+        c->servers[c->server_count++] = (struct cluster_server){
+            .name = document_text(&c->map, at, "name"), .query_url = document_text(&c->map, at, "query"), .listed = at};
+    }
+    return TERRANE_ERR_OK;
+}
+
+enum terrane_error cluster_refresh_all(struct cluster *c, uint32_t timeout_ms)
+{
+    enum terrane_error error = cluster_refresh(c, timeout_ms);
+    if (error != TERRANE_ERR_OK) return error;
+    for (uint32_t i = 0; i < c->server_count; i++) {
+        struct cluster_server *s = &c->servers[i];
+        s->answered = ask_status(c, s->query_url, timeout_ms, &s->status) == TERRANE_ERR_OK;
+    }
+    return TERRANE_ERR_OK;
+}
+
+bool cluster_ready(const struct cluster *c, uint64_t servers)
+{
+    uint32_t regions = document_member(&c->map, 0, "regions"), at = document_first(&c->map, regions);
+    if (!document_bool(&c->map, 0, "ready") || c->server_count < servers || at == DOCUMENT_NONE) return false;
+    for (; at != DOCUMENT_NONE; at = document_next(&c->map, at))
+        if (document_text(&c->map, at, "server")[0] == '\0') return false;
+    return true;
+}
+
+struct cluster_sums cluster_sums(const struct cluster *c)
+{
+    struct cluster_sums sums = {0};
+    for (uint32_t i = 0; i < c->server_count; i++) {
+        const struct document *d = &c->servers[i].status;
+        sums.silent += !c->servers[i].answered;
+        if (!c->servers[i].answered) continue;
+        sums.owned += document_count(d, 0, "owned");
+        sums.ghosts += document_count(d, 0, "ghosts");
+        sums.leaving += document_count(d, 0, "leaving");
+        sums.moves += document_count(d, 0, "moves");
+        sums.handoffs_in += document_count(d, 0, "handoffs_in");
+        sums.handoffs_out += document_count(d, 0, "handoffs_out");
+        sums.frames += document_count(d, 0, "frames");
+        sums.frame_bytes += document_count(d, 0, "frame_bytes");
+        sums.frame_moves += document_count(d, 0, "frame_moves");
+        sums.gaps += document_count(d, 0, "gaps");
+        sums.gaps_open += document_count(d, 0, "gaps_open");
+        sums.ticks += document_count(d, 0, "tick");
+        sums.ticks_late += document_count(d, 0, "ticks_late");
+    }
+    return sums;
+}
+
+struct cluster_server *cluster_server(struct cluster *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->server_count; i++)
+        if (strcmp(c->servers[i].name, name) == 0) return &c->servers[i];
+    return NULL;
+}
+
+/* Census */
+
+struct census {
+    struct cluster *cluster;
+    void (*each)(void *context, const struct cluster_entity *entity);
+    void *context;
+    uint32_t last_slot;
+    bool more;
+};
+
+static enum terrane_error take_part(struct census *census, const uint8_t *answer, size_t size)
+{
+    struct snapshot snapshot;
+    struct fault fault;
+    if (fault_decode(cursor_of(answer, size), &fault) == TERRANE_ERR_OK) return fault.error;
+    enum terrane_error error = snapshot_decode(cursor_of(answer, size), &snapshot);
+    if (error != TERRANE_ERR_OK) return error;
+    struct entity_record record;
+    while (snapshot_next(&snapshot, &census->last_slot, &record)) {
+        struct cluster_entity entity = {
+            .id = record.id.v, .position = record.position, .state = record.state, .state_size = record.state_size};
+        census->each(census->context, &entity);
+    }
+    census->more = snapshot.parts > 1;
+    return snapshot.count == 0 && census->more ? TERRANE_ERR_MESSAGE_RANGE : TERRANE_ERR_OK;
+}
+
+static enum terrane_error take_region(struct census *census, const char *url, struct quadkey leaf)
+{
+    struct writer w = {0};
+    enum terrane_error error = TERRANE_ERR_OK;
+    struct snapshot_request request = {.stream = STREAM_REGION, .leaf = leaf};
+    census->more = true;
+    while (error == TERRANE_ERR_OK && census->more) {
+        const uint8_t *answer;
+        size_t size;
+        writer_clear(&w);
+        snapshot_request_encode(&w, &request);
+        error = query_ask(census->cluster->lane, url, w.data, w.size, CLUSTER_PATIENCE_MS, &answer, &size);
+        if (error == TERRANE_ERR_OK) error = take_part(census, answer, size);
+        request.from_slot = census->last_slot + 1;
+    }
+    writer_close(&w);
+    return error;
+}
+
+enum terrane_error cluster_census(struct cluster *c, void (*each)(void *context, const struct cluster_entity *entity),
+                                  void (*between)(void *context), void *context)
+{
+    struct census census = {.cluster = c, .each = each, .context = context};
+    uint32_t at = document_first(&c->map, document_member(&c->map, 0, "regions"));
+    for (; at != DOCUMENT_NONE; at = document_next(&c->map, at)) {
+        const char *text = document_text(&c->map, at, "quadkey");
+        struct cluster_server *server = cluster_server(c, document_text(&c->map, at, "server"));
+        struct quadkey leaf;
+        if (server == NULL) return TERRANE_ERR_REGION_UNOWNED;
+        enum terrane_error error = quadkey_parse(text, strlen(text), &leaf);
+        if (error == TERRANE_ERR_OK) error = take_region(&census, server->query_url, leaf);
+        if (error != TERRANE_ERR_OK) return error;
+        if (between != NULL) between(context);
+    }
+    return TERRANE_ERR_OK;
+}

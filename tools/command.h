@@ -1,0 +1,24 @@
+/* The commands of `terrane`: each reads its own flags, does its work, returns its exit code (io/program.h).
+ * argv[0] is the command's full name, "terrane up", for messages. */
+#ifndef TERRANE_TOOLS_COMMAND_H
+#define TERRANE_TOOLS_COMMAND_H
+
+#include "common/config.h"
+
+int command_up(int argc, char **argv);
+int command_bots(int argc, char **argv);
+int command_status(int argc, char **argv);
+int command_watch(int argc, char **argv);
+
+/* config_read with this process's environment, for a command's table of fields. */
+void command_configure(const char *name, const char *summary, const char *operands, const struct config_field *fields,
+                       size_t field_count, int argc, char **argv, int *operand);
+
+/* Sets *flag at SIGINT and SIGTERM; a second signal ends the process at once. */
+void command_heed_signals(volatile bool *flag);
+
+/* The coordinator's query url: `query` if it is not empty, else the port behind the inbox's. Ends with EXIT_USAGE if
+ * neither can be used. Static memory. */
+const char *command_query_url(const char *name, const char *coordinator, const char *query);
+
+#endif

@@ -1,0 +1,71 @@
+#include "tools/places.h"
+
+#include <arpa/inet.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ATTEMPTS 200u
+
+/* Binds to the port (0: any) and returns which it was; 0 if it is taken. */
+static uint16_t probe(uint16_t port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+    socklen_t size = sizeof address;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return 0;
+    bool well =
+        bind(fd, (struct sockaddr *)&address, size) == 0 && getsockname(fd, (struct sockaddr *)&address, &size) == 0;
+    close(fd);
+    return well ? ntohs(address.sin_port) : 0;
+}
+
+uint16_t places_free_ports(uint16_t count)
+{
+    for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
+        uint16_t first = probe(0), found = 1;
+        if (first == 0 || first > UINT16_MAX - count) continue;
+        while (found < count && probe((uint16_t)(first + found)) != 0) found++;
+        if (found == count) return first;
+    }
+    return 0;
+}
+
+uint16_t places_free_port(void)
+{
+    return places_free_ports(1);
+}
+
+static bool is_program(const char *folder, size_t folder_size, const char *name)
+{
+    char path[PATH_MAX];
+    int size = snprintf(path, sizeof path, "%.*s/%s", (int)folder_size, folder, name);
+    return size > 0 && (size_t)size < sizeof path && access(path, X_OK) == 0;
+}
+
+bool places_programs(char *out, size_t room)
+{
+    ssize_t size = readlink("/proc/self/exe", out, room - 1);
+    if (size <= 0) size = 0;
+    out[size] = '\0';
+    char *slash = strrchr(out, '/');
+    if (slash == NULL) return false;
+    *slash = '\0';
+    return is_program(out, strlen(out), "terrane-coordinator") && is_program(out, strlen(out), "terrane-cellserver");
+}
+
+bool places_in_path(const char *program)
+{
+    const char *path = getenv("PATH");
+    for (const char *at = path != NULL ? path : "/usr/bin:/bin"; *at != '\0';) {
+        size_t size = strcspn(at, ":");
+        if (size > 0 && is_program(at, size, program)) return true;
+        at += size + (at[size] == ':');
+    }
+    return false;
+}

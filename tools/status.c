@@ -1,0 +1,238 @@
+/* terrane status: what the coordinator and every cell server say of themselves, with rates. */
+#include "io/loop.h"
+#include "io/program.h"
+#include "tools/cluster.h"
+#include "tools/command.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define NAME "terrane status"
+
+static struct flags {
+    const char *coordinator, *query;
+    double interval;
+    uint64_t patience;
+    bool json, regions;
+} flags;
+
+static const struct config_field fields[] = {
+    {.name = "coordinator",
+     .kind = CONFIG_TEXT,
+     .value = &flags.coordinator,
+     .preset = "tcp://127.0.0.1:7070",
+     .unit = "URL",
+     .help = "The coordinator's inbox."},
+    {.name = "query",
+     .kind = CONFIG_TEXT,
+     .value = &flags.query,
+     .preset = "",
+     .unit = "URL",
+     .help = "The coordinator's query socket; none: the port behind its inbox."},
+    {.name = "interval",
+     .kind = CONFIG_DOUBLE,
+     .value = &flags.interval,
+     .preset = "1",
+     .min = 0.05,
+     .max = 3600,
+     .unit = "SECONDS",
+     .help = "Between the two looks that rates are made from."},
+    {.name = "patience",
+     .kind = CONFIG_UINT,
+     .value = &flags.patience,
+     .preset = "2000",
+     .min = 10,
+     .max = 600000,
+     .unit = "MS",
+     .help = "How long an answer may take."},
+    {.name = "regions",
+     .kind = CONFIG_BOOL,
+     .value = &flags.regions,
+     .preset = "0",
+     .help = "Lists every region with its owner, epoch and entities."},
+    {.name = "json",
+     .kind = CONFIG_BOOL,
+     .value = &flags.json,
+     .preset = "0",
+     .help = "One JSON object: the coordinator's answer, each server's, and the rates."},
+};
+
+/* What of one server two looks tell: both documents' counts. */
+struct sample {
+    uint64_t moves, handoffs, bytes, ticks, late;
+};
+
+static struct sample sample_of(const struct cluster_server *s)
+{
+    const struct document *d = &s->status;
+    return (struct sample){.moves = document_count(d, 0, "moves"),
+                           .handoffs = document_count(d, 0, "handoffs_in"),
+                           .bytes = document_count(d, 0, "frame_bytes"),
+                           .ticks = document_count(d, 0, "tick"),
+                           .late = document_count(d, 0, "ticks_late")};
+}
+
+static void refresh(struct cluster *c)
+{
+    enum terrane_error error = cluster_refresh_all(c, (uint32_t)flags.patience);
+    if (error == TERRANE_ERR_OK) return;
+    program_fail(NAME, error == TERRANE_ERR_TIMED_OUT ? EXIT_MISSING : EXIT_NOT_HELD,
+                 "no status from %s: %s; is a coordinator there? (--coordinator, --query)", c->query_url,
+                 terrane_error_text(error));
+}
+
+static double rate(uint64_t before, uint64_t after, double seconds)
+{
+    return after > before ? (double)(after - before) / seconds : 0;
+}
+
+static void print_server(const struct cluster *c, const struct cluster_server *s, const struct sample *before,
+                         double seconds)
+{
+    struct sample now = sample_of(s);
+    uint64_t leaves = document_count(&c->map, s->listed, "leaves");
+    if (!s->answered) {
+        printf("%-12s %6" PRIu64 "  does not answer at %s\n", s->name, leaves, s->query_url);
+        return;
+    }
+    printf("%-12s %6" PRIu64 " %8" PRIu64 " %8" PRIu64 " %9.0f %10.1f %9.1f %7.1f %9" PRIu64 " %6" PRIu64 "\n", s->name,
+           leaves, document_count(&s->status, 0, "owned"), document_count(&s->status, 0, "ghosts"),
+           rate(before->moves, now.moves, seconds), rate(before->handoffs, now.handoffs, seconds),
+           rate(before->bytes, now.bytes, seconds) / 1000, rate(before->ticks, now.ticks, seconds), now.late,
+           document_count(&s->status, 0, "gaps_open"));
+}
+
+static void print_regions(const struct cluster *c)
+{
+    uint32_t at = document_first(&c->map, document_member(&c->map, 0, "regions"));
+    printf("\n%-16s %-12s %6s %8s  %s\n", "region", "server", "epoch", "entities", "feed");
+    for (; at != DOCUMENT_NONE; at = document_next(&c->map, at)) {
+        const char *server = document_text(&c->map, at, "server");
+        char topic[48];
+        snprintf(topic, sizeof topic, "r/%.30s/", document_text(&c->map, at, "quadkey"));
+        printf("%-16s %-12s %6" PRIu64 " %8" PRIu64 "  %s\n", topic, server[0] != '\0' ? server : "(nobody)",
+               document_count(&c->map, at, "epoch"), document_count(&c->map, at, "owned"),
+               document_text(&c->map, at, "feed_url"));
+    }
+}
+
+static uint32_t length_of(const struct document *d, const char *list)
+{
+    uint32_t at = document_member(d, 0, list);
+    return at == DOCUMENT_NONE ? 0 : d->values[at].count;
+}
+
+static void print_table(const struct cluster *c, const struct sample *before, double seconds)
+{
+    struct cluster_sums sums = cluster_sums(c);
+    printf("coordinator %s  term %" PRIu64 "  revision %" PRIu64 "  %s\n", document_text(&c->map, 0, "name"),
+           document_count(&c->map, 0, "term"), document_count(&c->map, 0, "rev"),
+           document_bool(&c->map, 0, "ready") ? "ready" : "NOT READY (store?)");
+    printf("%u servers, %u gateways, %u regions (%" PRIu64 " without a server), %" PRIu64 " entities\n\n",
+           c->server_count, length_of(&c->map, "gateways"), length_of(&c->map, "regions"),
+           document_count(&c->map, 0, "unowned"), sums.owned);
+    printf("%-12s %6s %8s %8s %9s %10s %9s %7s %9s %6s\n", "server", "leaves", "owned", "ghosts", "moves/s",
+           "handoffs/s", "kB/s out", "ticks/s", "late", "gaps");
+    for (uint32_t i = 0; i < c->server_count; i++) print_server(c, &c->servers[i], &before[i], seconds);
+    if (flags.regions) print_regions(c);
+}
+
+static void print_value(const struct document *d, uint32_t at);
+
+static void print_list(const struct document *d, uint32_t list, char open, char close)
+{
+    putchar(open);
+    for (uint32_t at = document_first(d, list); at != DOCUMENT_NONE; at = document_next(d, at)) {
+        print_value(d, at);
+        if (document_next(d, at) != DOCUMENT_NONE) putchar(',');
+    }
+    putchar(close);
+}
+
+static void print_text(const char *text)
+{
+    putchar('"');
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\' || (unsigned char)*text < 0x20)
+            printf("\\u%04x", (unsigned)(unsigned char)*text);
+        else
+            putchar(*text);
+    }
+    putchar('"');
+}
+
+static void print_value(const struct document *d, uint32_t at) /* NOLINT(misc-no-recursion): the reader's depth */
+{
+    const struct document_value *v = &d->values[at];
+    if (v->key != NULL) {
+        print_text(v->key);
+        putchar(':');
+    }
+    switch (v->kind) {
+    case DOCUMENT_NULL: fputs("null", stdout); break;
+    case DOCUMENT_FALSE: fputs("false", stdout); break;
+    case DOCUMENT_TRUE: fputs("true", stdout); break;
+    case DOCUMENT_NUMBER: printf("%.17g", v->number); break;
+    case DOCUMENT_TEXT: print_text(v->text); break;
+    case DOCUMENT_ARRAY: print_list(d, at, '[', ']'); break;
+    case DOCUMENT_OBJECT: print_list(d, at, '{', '}'); break;
+    }
+}
+
+static void print_json(const struct cluster *c, const struct sample *before, double seconds)
+{
+    printf("{\"coordinator\":");
+    print_value(&c->map, 0);
+    printf(",\"servers\":[");
+    for (uint32_t i = 0; i < c->server_count; i++) {
+        const struct cluster_server *s = &c->servers[i];
+        struct sample now = sample_of(s);
+        printf("%s{\"name\":", i == 0 ? "" : ",");
+        print_text(s->name);
+        printf(
+            ",\"answered\":%s,\"moves_per_s\":%.1f,\"handoffs_per_s\":%.1f,\"bytes_per_s\":%.1f,\"ticks_per_s\":%.2f",
+            s->answered ? "true" : "false", rate(before[i].moves, now.moves, seconds),
+            rate(before[i].handoffs, now.handoffs, seconds), rate(before[i].bytes, now.bytes, seconds),
+            rate(before[i].ticks, now.ticks, seconds));
+        if (s->answered) {
+            printf(",\"status\":");
+            print_value(&s->status, 0);
+        }
+        putchar('}');
+    }
+    printf("],\"entities\":%" PRIu64 "}\n", cluster_sums(c).owned);
+}
+
+int command_status(int argc, char **argv)
+{
+    command_configure(NAME, "Shows servers, regions, entities and rates of a running cluster.", NULL, fields,
+                      sizeof fields / sizeof *fields, argc, argv, NULL);
+    struct cluster cluster;
+    cluster_open(&cluster, command_query_url(NAME, flags.coordinator, flags.query));
+    refresh(&cluster);
+    uint64_t first_us = loop_now_us();
+    uint32_t count = cluster.server_count;
+    struct sample *before = calloc(count + 1, sizeof *before);
+    if (before == NULL) program_fail(NAME, EXIT_NOT_HELD, "out of memory");
+    for (uint32_t i = 0; i < count; i++) before[i] = sample_of(&cluster.servers[i]);
+    usleep((useconds_t)(flags.interval * 1e6));
+    refresh(&cluster);
+    if (cluster.server_count != count) {
+        /* Somebody joined or left between the looks: rates would be of others. */
+        free(before);
+        before = calloc(cluster.server_count + 1, sizeof *before);
+        if (before == NULL) program_fail(NAME, EXIT_NOT_HELD, "out of memory");
+        for (uint32_t i = 0; i < cluster.server_count; i++) before[i] = sample_of(&cluster.servers[i]);
+    }
+    double seconds = (double)(loop_now_us() - first_us) / 1e6;
+    if (flags.json)
+        print_json(&cluster, before, seconds);
+    else
+        print_table(&cluster, before, seconds);
+    bool well = cluster_ready(&cluster, 1) && cluster_sums(&cluster).silent == 0;
+    free(before);
+    cluster_close(&cluster);
+    return well ? EXIT_WELL : EXIT_NOT_HELD;
+}

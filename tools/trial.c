@@ -1,0 +1,209 @@
+#include "tools/trial.h"
+
+#include "common/check.h"
+#include "io/loop.h"
+
+#include <string.h>
+
+#define CHUNK        128u /* observers between two dispatches */
+#define LOOK_EACH_US 100000u
+#define NNG_HEADER   8u /* bytes of a message's length on the wire */
+
+/* One look's findings. */
+struct look {
+    struct trial *trial;
+    struct checker_calm calm;
+    struct checker_census census;
+    uint64_t positions_wrong;
+};
+
+static size_t library_view(void *context, uint32_t bot, uint64_t *ids, size_t room)
+{
+    struct swarm *s = context;
+    return terrane_view(swarm_gate_of(s, bot)->session, s->options.first_id + bot, ids, room);
+}
+
+/* Whoever is seen must be where its observers were told it is. */
+static uint64_t positions_wrong(struct swarm *s, uint32_t bot)
+{
+    uint32_t count;
+    uint64_t wrong = 0;
+    const uint64_t *ids = checker_seen_ids(s->checker, bot, &count);
+    const struct position *told = swarm_gate_of(s, bot)->told;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t subject = ids[i] - s->options.first_id;
+        if (subject >= s->options.bots) continue;
+        struct position p = checker_position(s->checker, (uint32_t)subject);
+        wrong += told[subject].x != p.x || told[subject].y != p.y;
+    }
+    return wrong;
+}
+
+/* False: wrong, and there is no need to go on. */
+static bool look_at_views(struct look *l, bool last)
+{
+    struct swarm *s = l->trial->swarm;
+    for (uint32_t from = 0; from < s->options.bots; from += CHUNK) {
+        uint32_t to = s->options.bots - from > CHUNK ? from + CHUNK : s->options.bots;
+        checker_calm(s->checker, from, to, library_view, s, &l->calm);
+        for (uint32_t bot = from; bot < to && s->options.updates; bot++) l->positions_wrong += positions_wrong(s, bot);
+        if (!last && l->calm.wrong + l->positions_wrong > 0) return false;
+        swarm_poll(s);
+    }
+    return true;
+}
+
+static void census_each(void *context, const struct cluster_entity *entity)
+{
+    const struct look *l = context;
+    checker_census_add(l->trial->swarm->checker, entity->id, entity->position, entity->state, entity->state_size);
+}
+
+static void census_between(void *context)
+{
+    const struct look *l = context;
+    swarm_poll(l->trial->swarm);
+}
+
+static bool look_at_owners(struct look *l)
+{
+    struct trial *t = l->trial;
+    checker_census_begin(t->swarm->checker);
+    t->census_error = cluster_refresh(t->cluster, CLUSTER_PATIENCE_MS);
+    if (t->census_error == TERRANE_ERR_OK) t->census_error = cluster_census(t->cluster, census_each, census_between, l);
+    if (t->census_error != TERRANE_ERR_OK) return false;
+    checker_census_end(t->swarm->checker, &l->census);
+    const struct checker_census *c = &l->census;
+    return c->lost + c->doubled + c->misplaced + c->states_wrong == 0;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void count(struct trial *t, const struct look *l)
+{
+    t->views += l->calm.views;
+    t->views_wrong += l->calm.wrong;
+    t->positions_wrong += l->positions_wrong;
+    t->lost = larger(t->lost, l->census.lost);
+    t->doubled = larger(t->doubled, l->census.doubled);
+    t->misplaced = larger(t->misplaced, l->census.misplaced);
+    t->states_wrong = larger(t->states_wrong, l->census.states_wrong);
+}
+
+/* A look at everything; true: all is right. `last`: what is wrong is described and counted. */
+static bool look(struct trial *t, bool last)
+{
+    struct look l = {.trial = t};
+    checker_hush(t->swarm->checker, !last);
+    bool right = look_at_views(&l, last) && l.calm.wrong + l.positions_wrong == 0;
+    if (right || last) right = look_at_owners(&l) && right;
+    right = right && swarm_stats(t->swarm).gaps_open == 0;
+    checker_hush(t->swarm->checker, false);
+    if (right || last) count(t, &l);
+    return right;
+}
+
+/* Events in the calm: nobody moves, so who must hear them is exact. */
+static void try_events(struct trial *t)
+{
+    struct swarm *s = t->swarm;
+    /* Those that were emitted while all moved are judged with the window that still knows of it. */
+    while (hearing_open_count(s->hearing) > 0) swarm_run(s, trial_sample(t, loop_now_us()));
+    for (uint32_t i = 0; i < CHECKER_SAMPLES; i++) checker_sample(s->checker);
+    checker_measure(s->checker);
+    for (uint32_t i = 0; i < t->events_in_calms; i++) swarm_emit(s);
+    uint64_t until_us = loop_now_us() + t->patience_ms * UINT64_C(1000);
+    do swarm_run(s, loop_now_us() + 20000);
+    while (!hearing_complete(s->hearing) && loop_now_us() < until_us && !*s->options.stop);
+    hearing_judge(s->hearing, loop_now_us(), 0);
+}
+
+static void try_questions(struct trial *t)
+{
+    struct swarm *s = t->swarm;
+    uint64_t until_us = loop_now_us() + t->patience_ms * UINT64_C(1000);
+    for (uint32_t asked = 0; asked < t->queries || questions_open_count(s->questions) > 0;) {
+        while (asked < t->queries && questions_open_count(s->questions) < QUESTIONS_OPEN) {
+            swarm_ask(s);
+            asked++;
+        }
+        if (loop_now_us() >= until_us) break;
+        swarm_run(s, loop_now_us() + 5000);
+    }
+    questions_give_up(s->questions);
+}
+
+void trial_calm(struct trial *t)
+{
+    struct swarm *s = t->swarm;
+    uint64_t began_us = loop_now_us(), until_us = began_us + t->patience_ms * UINT64_C(1000);
+    s->moving = false;
+    swarm_run(s, began_us + LOOK_EACH_US);
+    while (!look(t, false)) {
+        if (loop_now_us() >= until_us) {
+            look(t, true);
+            break;
+        }
+        swarm_run(s, loop_now_us() + LOOK_EACH_US);
+    }
+    uint64_t settle_ms = (loop_now_us() - began_us) / 1000;
+    if (settle_ms > t->settle_ms_worst) t->settle_ms_worst = settle_ms;
+    t->calms++;
+    try_events(t);
+    try_questions(t);
+}
+
+uint64_t trial_sample(struct trial *t, uint64_t now_us)
+{
+    struct checker *checker = t->swarm->checker;
+    checker_sample(checker);
+    checker_measure(checker);
+    /* Events are judged while the window still reaches back to when they were emitted. */
+    hearing_judge(t->swarm->hearing, now_us, t->window_ms * UINT64_C(800));
+    return now_us + t->window_ms * UINT64_C(1000) / (CHECKER_SAMPLES - 1);
+}
+
+/* Figures */
+
+uint64_t trial_events_wrong(const struct trial *t)
+{
+    const struct checker_counts *c = checker_counts(t->swarm->checker);
+    const struct hearing_counts *h = hearing_counts(t->swarm->hearing);
+    return c->seen_twice + c->unseen_unsee + c->unseen_update + c->foreign + c->moving_missing + c->moving_false +
+           h->missed + h->false_heard + h->twice + h->unknown;
+}
+
+uint64_t trial_queries_wrong(const struct trial *t)
+{
+    const struct question_counts *c = questions_counts(t->swarm->questions);
+    return c->failed + c->missing + c->false_found + c->unknown;
+}
+
+uint64_t trial_gaps(const struct trial *t)
+{
+    return swarm_stats(t->swarm).gaps + t->end.gaps;
+}
+
+uint64_t trial_gaps_unrepaired(const struct trial *t)
+{
+    return swarm_stats(t->swarm).gaps_open + t->end.gaps_open;
+}
+
+double trial_bytes_per_move(const struct trial *t)
+{
+    uint64_t frames = t->end.frames - t->begin.frames, moves = t->end.frame_moves - t->begin.frame_moves;
+    uint64_t bytes = t->end.frame_bytes - t->begin.frame_bytes + NNG_HEADER * frames;
+    return moves > 0 ? (double)bytes / (double)moves : 0;
+}
+
+bool trial_holds(const struct trial *t)
+{
+    return t->lost + t->doubled + t->misplaced + t->states_wrong + t->views_wrong + t->positions_wrong +
+                   trial_events_wrong(t) + trial_queries_wrong(t) + trial_gaps_unrepaired(t) + t->swarm->entities_lost +
+                   t->end.silent ==
+               0 &&
+           t->calms > 0 && t->census_error == TERRANE_ERR_OK;
+}
