@@ -89,6 +89,7 @@ START_TEST(parts_out_of_place_are_ignored)
     part_feed(1, 1, 1, 2, 3, 4, 6);
     ck_assert(!replicas_level(r, s->leaf));
     part_feed(1, 1, 1, 1, 3, 2, 4);
+    ck_assert(!replicas_level(r, s->leaf) && replicas_count(r) == 4);
     part_feed(1, 1, 1, 2, 3, 4, 6);
     ck_assert(replicas_level(r, s->leaf) && replicas_count(r) == 6);
     end();
