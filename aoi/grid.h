@@ -107,16 +107,24 @@ struct crosser {
     uint32_t handle, x, y;
 };
 
+/* What one radius means for the comparisons, plus one so that 0 is "never"; of packed, squared distances.
+ * A pair is noted if its near distance is below `in` and its far distance is not below `out`. In the second pass with
+ * hysteresis also those count that go from `in_radius` to beyond, or the reverse (see kernel_row). */
+struct join_limits {
+    uint32_t radius;
+    uint32_t in, out, radius_out;
+};
+
 /* A row of cells, laid out for the join: see grid_join.c. The columns are parts of `words`. */
 #define JOIN_COLUMNS 6
 struct join_row {
     uint32_t *words;
     uint32_t *handles, *near, *far;  /* packed positions: where they must be in view, and the other end */
-    uint32_t *in, *out, *radius_out; /* their limits, see struct join_limits */
+    uint32_t *in, *out, *radius_out; /* limits of each, if `limited` */
     size_t room;
     uint32_t count;
-    uint32_t radius; /* of all, unless mixed */
-    bool mixed;
+    struct join_limits limits; /* of the first, and of all unless mixed */
+    bool mixed, limited;
     uint32_t start[PAGE_SIDE + 2 * 8 + 1]; /* where each cell begins; the last is the end */
 };
 
@@ -155,6 +163,7 @@ struct aoi {
     uint32_t reach_count[REACH_COUNTED + 1]; /* observers by reach in cells; the last: all beyond */
     uint64_t view_beyond;                    /* largest radius + hysteresis among those beyond */
 
+    uint32_t staged; /* about how many have a staged move */
     struct jump *jumps;
     uint32_t *jump_of; /* by handle: index in jumps; NULL: nobody has jumped yet */
     size_t jump_count, jump_room;

@@ -102,41 +102,77 @@ static inline uint32_t packed(int32_t x, int32_t y, unsigned shift)
     return ((uint32_t)(x >> shift) & 0xffff) | (uint32_t)(y >> shift) << 16;
 }
 
-static void row_add_cell(struct join *join, struct join_row *row, const struct cell *cell, struct join_limits *limits)
+/* Reads the bodies of the row's handles. One flat loop with hardly a branch, so that many reads are under way at a
+ * time. Returns whether anybody jumps. */
+static bool row_read(const struct join *join, struct join_row *row)
 {
-    const struct aoi *aoi = join->aoi;
-    const uint32_t *handles = cell_handles(aoi, cell);
-    uint32_t count = row->count;
-    row_reserve(row, cell->count);
-    for (uint32_t i = 0; i < cell->count; i++) {
-        const struct body *body = &aoi->bodies[handles[i]];
-        if (__builtin_expect(body->step_x == STEP_JUMP, 0)) continue;
-        if (__builtin_expect(body->radius != limits->radius, 0)) {
-            *limits = limits_of(join, body->radius);
-            if (count) row->mixed = true;
-        }
-        uint32_t before = packed(body->x, body->y, join->shift);
-        uint32_t after = packed(body->x + body->step_x, body->y + body->step_y, join->shift);
-        row->handles[count] = handles[i];
-        row->near[count] = join->first == UNSEES ? before : after;
-        row->far[count] = join->first == UNSEES ? after : before;
-        row->in[count] = limits->in;
-        row->out[count] = limits->out;
-        row->radius_out[count] = limits->radius_out;
-        count++;
+    const struct body *bodies = join->aoi->bodies;
+    uint32_t *before = join->first == UNSEES ? row->near : row->far;
+    uint32_t *after = join->first == UNSEES ? row->far : row->near;
+    uint32_t radius = row->count ? bodies[row->handles[0]].radius : 0, others = 0;
+    bool jumps = false;
+    for (uint32_t i = 0; i < row->count; i++) {
+        const struct body *body = &bodies[row->handles[i]];
+        before[i] = packed(body->x, body->y, join->shift);
+        after[i] = packed(body->x + body->step_x, body->y + body->step_y, join->shift);
+        jumps |= body->step_x == STEP_JUMP;
+        others |= body->radius ^ radius;
     }
-    row->count = count;
-    row->radius = limits->radius;
+    row->mixed = others != 0;
+    row->limits = limits_of(join, radius);
+    row->limited = false;
+    return jumps;
+}
+
+/* Fills in what each member's radius means, where one set of limits for all will not do. */
+static void row_limit(const struct join *join, struct join_row *row)
+{
+    if (row->limited) return;
+    struct join_limits limits = row->limits;
+    for (uint32_t i = 0; i < row->count; i++) {
+        uint32_t radius = join->aoi->bodies[row->handles[i]].radius;
+        if (radius != limits.radius) limits = limits_of(join, radius);
+        row->in[i] = limits.in;
+        row->out[i] = limits.out;
+        row->radius_out[i] = limits.radius_out;
+    }
+    row->limited = true;
+}
+
+/* Whether the rows in reach hold more than one radius. */
+static bool rows_mixed(const struct join *join)
+{
+    uint32_t radius = join->rows[0]->limits.radius;
+    for (uint32_t up = 0; up <= join->reach; up++) {
+        const struct join_row *row = join->rows[up];
+        if (row->count && (row->mixed || row->limits.radius != radius)) return true;
+    }
+    return false;
+}
+
+/* Takes those who jump out of the row again. */
+static void row_drop_jumps(const struct join *join, struct join_row *row)
+{
+    uint32_t kept = 0, cell = 0;
+    for (uint32_t i = 0; i < row->count; i++) {
+        while (row->start[cell] <= i && cell < PAGE_SIDE + 2 * join->reach) row->start[cell++] = kept;
+        if (join->aoi->bodies[row->handles[i]].step_x == STEP_JUMP) continue;
+        row->handles[kept] = row->handles[i];
+        row->near[kept] = row->near[i];
+        row->far[kept++] = row->far[i];
+    }
+    while (cell <= PAGE_SIDE + 2 * join->reach) row->start[cell++] = kept;
+    row->count = kept;
 }
 
 /* The pages around one: [row of pages up][left, own, right]. */
 struct surroundings {
-    struct page *pages[2][3];
+    struct page *pages[3][3]; /* the highest row only ends what is asked for ahead */
 };
 
 static struct surroundings surroundings_of(const struct aoi *aoi, const struct page *page)
 {
-    struct surroundings s;
+    struct surroundings s = {0};
     for (uint32_t up = 0; up < 2; up++) {
         for (uint32_t i = 0; i < 3; i++) {
             bool outside = i == 0 && page->x == 0;
@@ -146,33 +182,59 @@ static struct surroundings surroundings_of(const struct aoi *aoi, const struct p
     return s;
 }
 
-/* Lays out row `y` of the page (or of the one above, from PAGE_SIDE on), with the columns in reach on both sides. */
-static void row_fill(struct join *join, const struct surroundings *around, struct join_row *row, uint32_t y)
+static const struct cell *row_cell(const struct join *join, const struct surroundings *around, uint32_t y,
+                                   uint32_t column)
 {
-    uint32_t reach = join->reach, columns = PAGE_SIDE + 2 * reach;
-    struct join_limits limits = {.radius = UINT32_MAX};
+    uint32_t x = column + PAGE_SIDE - join->reach; /* from the left page's first column */
+    const struct page *page = around->pages[y / PAGE_SIDE][x / PAGE_SIDE];
+    return page ? &page->cells[(y & PAGE_MASK) << PAGE_BITS | (x & PAGE_MASK)] : NULL;
+}
+
+/* Collects the handles of row `y` of the page (or of the one above, from PAGE_SIDE on), with the columns in reach on
+ * both sides, and asks for their bodies. */
+static void row_fill(const struct join *join, const struct surroundings *around, struct join_row *row, uint32_t y)
+{
+    const struct aoi *aoi = join->aoi;
+    uint32_t columns = PAGE_SIDE + 2 * join->reach;
     row->count = 0;
-    row->mixed = false;
     for (uint32_t column = 0; column < columns; column++) {
         row->start[column] = row->count;
-        uint32_t x = column + PAGE_SIDE - reach; /* from the left page's first column */
-        const struct page *page = around->pages[y / PAGE_SIDE][x / PAGE_SIDE];
-        if (!page) continue;
-        const struct cell *cell = &page->cells[(y & PAGE_MASK) << PAGE_BITS | (x & PAGE_MASK)];
-        if (cell->count) row_add_cell(join, row, cell, &limits);
+        const struct cell *cell = row_cell(join, around, y, column), *next = row_cell(join, around, y + 1, column);
+        if (next) __builtin_prefetch(cell_handles(aoi, next));
+        if (!cell || !cell->count) continue;
+        row_reserve(row, cell->count);
+        const uint32_t *handles = cell_handles(aoi, cell);
+        for (uint32_t i = 0; i < cell->count; i++) {
+            row->handles[row->count + i] = handles[i];
+            __builtin_prefetch(&aoi->bodies[handles[i]]);
+        }
+        row->count += cell->count;
     }
     row->start[columns] = row->count;
 }
 
+static void row_finish(const struct join *join, struct join_row *row)
+{
+    if (row_read(join, row)) row_drop_jumps(join, row);
+}
+
+/* Rows go round: while one is joined with those in reach of it, the next but one is on its way from memory. */
 static void page_join(struct join *join, const struct page *page, join_kernel *kernel)
 {
     struct aoi *aoi = join->aoi;
     struct surroundings around = surroundings_of(aoi, page);
-    uint32_t reach = join->reach, rows = reach + 1;
-    for (uint32_t y = 0; y < reach; y++) row_fill(join, &around, &aoi->rows[y], y);
+    uint32_t reach = join->reach, rows = reach + 2;
+    for (uint32_t y = 0; y <= reach; y++) {
+        row_fill(join, &around, &aoi->rows[y], y);
+        if (y < reach) row_finish(join, &aoi->rows[y]);
+    }
     for (uint32_t y = 0; y < PAGE_SIDE; y++) {
-        row_fill(join, &around, &aoi->rows[(y + reach) % rows], y + reach);
+        if (y + 1 < PAGE_SIDE) row_fill(join, &around, &aoi->rows[(y + reach + 1) % rows], y + reach + 1);
+        row_finish(join, &aoi->rows[(y + reach) % rows]);
         for (uint32_t up = 0; up <= reach; up++) join->rows[up] = &aoi->rows[(y + up) % rows];
+        if (!join->rows[0]->count) continue;
+        join->mixed = rows_mixed(join) || !join->exact;
+        for (uint32_t up = 0; join->mixed && up <= reach; up++) row_limit(join, join->rows[up]);
         kernel(join, reach, reach + PAGE_SIDE);
     }
 }
@@ -255,7 +317,7 @@ void tick_join(struct aoi *aoi)
     struct join join = {.aoi = aoi, .reach = reach_choose(aoi)};
     join.shift = shift_choose(aoi, join.reach);
     join.exact = !join.shift && !aoi->hysteresis;
-    rows_make(aoi, join.reach + 1);
+    rows_make(aoi, join.reach + 2);
     stragglers_note(aoi, join.reach);
     join_pass(&join, UNSEES);
     crossers_reseat(aoi);

@@ -6,21 +6,14 @@
 
 #define JOIN_REACH_MOST 8
 
-/* What one radius means for the comparisons, plus one so that 0 is "never"; of packed, squared distances.
- * A pair is noted if its near distance is below `in` and its far distance is not below `out`. In the second pass with
- * hysteresis also those count that go from `in_radius` to beyond, or the reverse (see kernel_row). */
-struct join_limits {
-    uint32_t radius;
-    uint32_t in, out, radius_out;
-};
-
 struct join {
     struct aoi *aoi;
-    unsigned first;                             /* UNSEES: around the old places; SEES: around the new ones */
-    uint32_t reach;                             /* rows and columns of the stencil */
-    unsigned shift;                             /* packed positions are position >> shift, 16 bits each */
-    bool exact;                                 /* a noted pair needs no second look: shift 0, no hysteresis */
-    bool banded;                                /* second pass with hysteresis */
+    unsigned first; /* UNSEES: around the old places; SEES: around the new ones */
+    uint32_t reach; /* rows and columns of the stencil */
+    unsigned shift; /* packed positions are position >> shift, 16 bits each */
+    bool exact;     /* a noted pair needs no second look: shift 0, no hysteresis */
+    bool banded;    /* second pass with hysteresis */
+    bool mixed;     /* the rows hold more than one radius, or need a second look: each member has its limits */
     struct join_row *rows[JOIN_REACH_MOST + 1]; /* from the one that is joined upwards */
 };
 

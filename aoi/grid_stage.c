@@ -44,6 +44,7 @@ enum terrane_error aoi_stage(struct aoi *aoi, uint32_t handle, struct position p
     if ((uint64_t)(dx + most) > (uint64_t)(2 * most) || (uint64_t)(dy + most) > (uint64_t)(2 * most)) {
         return jump_set(aoi, handle, position.x, position.y) ? TERRANE_ERR_OK : TERRANE_ERR_MEMORY;
     }
+    aoi->staged += !(body->step_x | body->step_y);
     body->step_x = (int16_t)dx;
     body->step_y = (int16_t)dy;
     return TERRANE_ERR_OK;

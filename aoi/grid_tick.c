@@ -135,13 +135,7 @@ void moves_commit(struct aoi *aoi)
 /* A join looks at everybody, whoever moves; it pays from about every eighth on. */
 static bool join_pays(const struct aoi *aoi)
 {
-    if (aoi->options.mode != AOI_RADIUS || z_matters(aoi)) return false;
-    uint32_t moving = 0;
-    for (uint32_t handle = 0; handle < aoi->high; handle++) {
-        const struct body *body = &aoi->bodies[handle];
-        moving += (body->step_x | body->step_y) != 0 && body->step_x != STEP_JUMP;
-    }
-    return moving > aoi->count / 8;
+    return aoi->options.mode == AOI_RADIUS && !z_matters(aoi) && aoi->staged > aoi->count / 8;
 }
 
 /* The general way: any mode, z, radii and distances, one mover after the other. */
@@ -166,6 +160,7 @@ void aoi_tick(struct aoi *aoi, aoi_sink *sink, void *context)
         tick_movers(aoi);
     }
     aoi->jump_count = 0;
+    aoi->staged = 0;
     aoi->generation++;
     pages_sweep(aoi);
 }
