@@ -102,6 +102,12 @@ static bool command_leave(struct cellserver *cs, struct node_id gateway, uint32_
     if (leave_decode(command, &m) != TERRANE_ERR_OK) return false;
     uint32_t at = command_target(cs, gateway, hops, command, m.request, m.id);
     if (at == NONE) return true;
+    if (m.sequence < cs->entities[at].state_sequence) {
+        /* It was meant for an earlier life of this id, which is over; a leave comes after all else of its life. */
+        cs->stats.stale++;
+        answer(cs, gateway, m.request, m.id, TERRANE_ERR_OK);
+        return true;
+    }
     if (cs->entities[at].joined_at == cs->published) {
         /* A stream says nothing of who comes and goes between two frames; but others may still show the entity where it
          * came from, and wait for this stream to speak of it. So it stays for one frame. */
@@ -180,15 +186,16 @@ void command_moves(struct cellserver *cs, struct node_id gateway, uint32_t hops,
         struct entity *e = &cs->entities[at];
         if (!node_id_equal(e->gateway, gateway) || !world_contains(&cs->world, move.position)) {
             cs->stats.malformed++;
-        } else if (m.sequence <= e->position_sequence) {
+        } else if (m.sequence <= e->position_sequence || (e->move_buffered && m.sequence <= e->buffered_sequence)) {
             cs->stats.stale++;
         } else {
-            e->position_sequence = m.sequence;
             e->pending_position = move.position;
             e->pending_yaw = move.yaw;
             if (e->leaving) {
                 e->move_buffered = true;
+                e->buffered_sequence = m.sequence;
             } else {
+                e->position_sequence = m.sequence;
                 entity_note_move(cs, at);
             }
         }

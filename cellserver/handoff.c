@@ -50,7 +50,10 @@ void handoff_check(struct cellserver *cs, uint32_t at)
     struct entity *e = &cs->entities[at];
     if (e->status != ENTITY_OWNED || e->leaving) return;
     if (square_distance(cs->leaves[e->leaf].square, e->position) <= cs->world.handoff_hysteresis) return;
-    if (e->joined_at == cs->published) return; /* not shown here yet: entities_settle_shown looks again */
+    if (e->joined_at == cs->published) { /* not shown here yet: entities_settle_shown looks again */
+        entity_show(cs, at);
+        return;
+    }
     const struct leaf_owner *owner = ownership_at(&cs->map, &cs->world, e->position);
     uint32_t mine = owner == NULL ? NONE : leaf_find(cs, owner->leaf);
     if (mine != NONE) {
@@ -272,7 +275,7 @@ static void release_to(struct cellserver *cs, uint32_t at, struct node_id to)
     if (e->move_buffered) {
         e->move_buffered = false;
         struct writer move = {0};
-        moves_begin(&move, &(struct moves){.sequence = e->position_sequence, .count = 1});
+        moves_begin(&move, &(struct moves){.sequence = e->buffered_sequence, .count = 1});
         moves_add(&move, &(struct move){.id = e->id, .position = e->pending_position, .yaw = e->pending_yaw});
         forward_to(cs, to, e->gateway, 0, cursor_of(move.data, move.size));
         writer_close(&move);
@@ -303,6 +306,7 @@ static void release_here(struct cellserver *cs, uint32_t at)
     offer_withdraw(cs, at);
     if (e->move_buffered) {
         e->move_buffered = false;
+        e->position_sequence = e->buffered_sequence;
         entity_note_move(cs, at);
     }
     run_buffered(cs, at);
@@ -377,6 +381,7 @@ static uint32_t install(struct cellserver *cs, uint32_t leaf, struct transfer *i
     }
     if (!placed) at = entity_new(cs, record, ENTITY_OWNED);
     struct entity *e = &cs->entities[at];
+    bool move_waits = e->status == ENTITY_OWNED && e->move_buffered && e->buffered_sequence > item->position_sequence;
     e->status = ENTITY_OWNED;
     e->leaving = e->move_buffered = false;
     e->version = record->version + 1;
@@ -386,7 +391,8 @@ static uint32_t install(struct cellserver *cs, uint32_t leaf, struct transfer *i
     e->radius = record->radius;
     e->gateway = item->gateway;
     e->enter_request = 0;
-    e->position_sequence = item->position_sequence;
+    e->position_sequence = move_waits ? e->buffered_sequence : item->position_sequence;
+    if (move_waits) entity_note_move(cs, at);
     e->state_sequence = item->state_sequence;
     e->radius_sequence = item->radius_sequence;
     entity_set_state(e, record->state, record->state_size);

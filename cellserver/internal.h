@@ -53,6 +53,7 @@ struct entity {
     uint32_t leaf; /* own leaf (index); owned only */
     uint32_t region_slot, ghost_slot;
     uint32_t aoi;       /* handle */
+    uint64_t buffered_sequence; /* of the buffered move: an OFFER still to be written must not claim to hold it */
     uint64_t joined_at; /* cs->published when it joined its leaf: while equal, no subscriber has heard of it there */
     uint32_t view_head; /* newest pending view change, NONE */
     struct node_id offered_to;
