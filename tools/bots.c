@@ -10,18 +10,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME      "terrane bots"
-#define PERSONS   400u /* in a made-up crowd */
-#define SECOND_US UINT64_C(1000000)
+#define NAME         "terrane bots"
+#define PERSONS      400u /* in a made-up crowd */
+#define UPDATES_MOST 2000u
+#define SECOND_US    UINT64_C(1000000)
 
 static struct flags {
     const char *coordinator, *query, *listen, *crowds;
     uint64_t bots, seed, gateways, events, queries, window, patience;
     double seconds, calm_every, radius, speed, band;
-    uint32_t workload;
-    bool json, updates;
+    uint32_t workload, updates;
+    bool json;
 } flags;
 
+static const char *const updates[] = {"auto", "on", "off", NULL};
 static const char *const workloads[] = {"walk", "ride", "hotspot", "line", "circle", "teleport", "mix", NULL};
 
 static const struct config_field fields[] = {
@@ -145,10 +147,11 @@ static const struct config_field fields[] = {
      .max = 100000,
      .help = "Circles, rectangles and finds asked in each calm; their answers are checked."},
     {.name = "updates",
-     .kind = CONFIG_BOOL,
+     .kind = CONFIG_CHOICE,
      .value = &flags.updates,
-     .preset = "1",
-     .help = "Take every update of every view, and check that positions told are the true ones."},
+     .preset = "auto",
+     .choices = updates,
+     .help = "Take every update of every view (millions a second); auto: up to 2000 bots."},
     {.name = "json",
      .kind = CONFIG_BOOL,
      .value = &flags.json,
@@ -304,7 +307,7 @@ static struct swarm *open_swarm(const struct recording *recording)
                                     .bots = (uint32_t)flags.bots,
                                     .first_id = first_id(),
                                     .radius = flags.radius,
-                                    .updates = flags.updates,
+                                    .updates = flags.updates == 1 || (flags.updates == 0 && flags.bots <= UPDATES_MOST),
                                     .events_per_s = (uint32_t)flags.events,
                                     .stop = &stop,
                                     .crowd = {.recording = recording,

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,8 +121,12 @@ bool child_expect(struct child *c, const char *prefix, int timeout_ms)
 bool child_ended(struct child *c)
 {
     if (c->pid == 0 || c->ended) return c->ended;
-    pid_t pid = waitpid(c->pid, &c->status, WNOHANG);
+    struct rusage usage;
+    pid_t pid = wait4(c->pid, &c->status, WNOHANG, &usage);
     c->ended = pid == c->pid;
+    if (c->ended)
+        c->cpu_s = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                   (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
     return c->ended;
 }
 

@@ -22,6 +22,7 @@ struct child {
     int out;               /* reads what it prints; -1: closed */
     bool ended;            /* status holds */
     int status;            /* as waitpid says */
+    double cpu_s;          /* that it has used, once it has ended */
     char line[CHILD_LINE]; /* the last whole line that it printed */
     size_t pending;        /* bytes behind it that are no line yet */
     char part[CHILD_LINE];

@@ -23,18 +23,25 @@ static size_t library_view(void *context, uint32_t bot, uint64_t *ids, size_t ro
     return terrane_view(swarm_gate_of(s, bot)->session, s->options.first_id + bot, ids, room);
 }
 
-/* Whoever is seen must be where its observers were told it is. */
+/* Whoever is seen must be where its observers' session heard that it is: by the last update (own and foreign bots), or,
+ * without updates, by the streams (bots of other sessions; of an own one a session tells what it was given itself). */
 static uint64_t positions_wrong(struct swarm *s, uint32_t bot)
 {
     uint32_t count;
     uint64_t wrong = 0;
     const uint64_t *ids = checker_seen_ids(s->checker, bot, &count);
-    const struct position *told = swarm_gate_of(s, bot)->told;
+    const struct gate *gate = swarm_gate_of(s, bot);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t subject = ids[i] - s->options.first_id;
         if (subject >= s->options.bots) continue;
-        struct position p = checker_position(s->checker, (uint32_t)subject);
-        wrong += told[subject].x != p.x || told[subject].y != p.y;
+        struct position p = checker_position(s->checker, (uint32_t)subject), heard = gate->told[subject];
+        if (!s->options.updates) {
+            struct terrane_entity entity = {0};
+            if (swarm_gate_of(s, (uint32_t)subject) == gate) continue;
+            bool known = terrane_get(gate->session, ids[i], &entity);
+            heard = known ? swarm_position(s, entity.x, entity.y, 0) : (struct position){-1, -1, 0};
+        }
+        wrong += heard.x != p.x || heard.y != p.y;
     }
     return wrong;
 }
@@ -46,7 +53,7 @@ static bool look_at_views(struct look *l, bool last)
     for (uint32_t from = 0; from < s->options.bots; from += CHUNK) {
         uint32_t to = s->options.bots - from > CHUNK ? from + CHUNK : s->options.bots;
         checker_calm(s->checker, from, to, library_view, s, &l->calm);
-        for (uint32_t bot = from; bot < to && s->options.updates; bot++) l->positions_wrong += positions_wrong(s, bot);
+        for (uint32_t bot = from; bot < to; bot++) l->positions_wrong += positions_wrong(s, bot);
         if (!last && l->calm.wrong + l->positions_wrong > 0) return false;
         swarm_poll(s);
     }

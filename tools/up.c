@@ -33,10 +33,11 @@ static struct flags {
     const char *crowds, *run_dir;
     uint64_t servers, bots, seed, split_depth, depth, feeds, gateways, port, events, queries, tick_hz;
     double seconds, radius, radius_max, speed, band, calm_every, hysteresis;
-    uint32_t workload, view_mode;
-    bool json, updates;
+    uint32_t workload, view_mode, updates;
+    bool json;
 } flags;
 
+static const char *const updates[] = {"auto", "on", "off", NULL};
 static const char *const workloads[] = {"walk", "ride", "hotspot", "line", "circle", "teleport", "mix", NULL};
 static const char *const modes[] = {"radius", "block", NULL};
 
@@ -80,7 +81,12 @@ static const struct config_field fields[] = {
     UINT_FIELD("gateways", gateways, "2", 1, 16, "Gateway sessions that share the bots."),
     UINT_FIELD("events", events, "5", 0, 50, "Map events a second."),
     UINT_FIELD("queries", queries, "20", 0, 100000, "Queries asked in each calm."),
-    BOOL_FIELD("updates", updates, "1", "Bots take every update of every view."),
+    {.name = "updates",
+     .kind = CONFIG_CHOICE,
+     .value = &flags.updates,
+     .preset = "auto",
+     .choices = updates,
+     .help = "Bots take every update of every view; auto: up to 2000 bots."},
     UINT_FIELD("depth", depth, "5", 1, 20, "The world's side has 2^N cells of 50 m."),
     UINT_FIELD("split-depth", split_depth, "3", 0, 8, "All regions of that depth are leaves: 4^N."),
     DOUBLE_FIELD("radius-max", radius_max, "30", 0, 1e6, "M", "The world's largest view radius."),
@@ -314,7 +320,7 @@ static void start_bots(void)
                     format("--gateways=%" PRIu64, flags.gateways),
                     format("--events=%" PRIu64, flags.events),
                     format("--queries=%" PRIu64, flags.queries),
-                    (char *)(flags.updates ? "--updates" : "--no-updates"),
+                    format("--updates=%s", updates[flags.updates]),
                     NULL};
     up.bots = start("bots", argv, false);
 }
@@ -381,6 +387,13 @@ static void stop_all(void)
     }
 }
 
+static void report_cpu(void)
+{
+    fprintf(stderr, "CPU seconds:");
+    for (uint32_t i = 0; i < up.count; i++) fprintf(stderr, " %s %.1f", up.children[i].name, up.children[i].cpu_s);
+    fputc('\n', stderr);
+}
+
 static void remove_run_dir(void)
 {
     DIR *dir = opendir(up.run_dir);
@@ -436,6 +449,7 @@ int command_up(int argc, char **argv)
     end_bots();
     int code = outcome();
     stop_all();
+    report_cpu();
     if (code == EXIT_WELL && up.temporary)
         remove_run_dir();
     else
