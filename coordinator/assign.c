@@ -15,7 +15,7 @@ bool assign_pending(const struct coordinator *c)
     for (uint32_t i = 0; i < c->member_count; i++) {
         const struct member *m = &c->members[i];
         if (m->state == MEMBER_REPLACED || (m->state == MEMBER_LEAVING && !m->released)) return true;
-        if (m->state == MEMBER_ACTIVE && member_is_server(m) && m->proved && !m->saved) return true;
+        if (member_to_save(m)) return true;
     }
     return false;
 }

@@ -30,6 +30,7 @@
 #define MAP_EVERY_US       UINT64_C(100000)   /* whole maps to one member, asked for or not */
 #define STORE_RETRY_US     UINT64_C(200000)
 #define STORE_RETRY_MAX_US UINT64_C(2000000)
+#define CONFLICTS_MAX      2u
 #define LOG_EVERY_US       UINT64_C(1000000)
 #define LOG_REFUSED        10u                  /* lines about refusals in LOG_EVERY_US */
 #define NODE_RESERVED      16u                  /* node ids below are aliases (common/core.h) */
@@ -119,6 +120,7 @@ struct coordinator {
 
     enum keep_state keep, keep_failed; /* failed: what is to be repeated */
     uint64_t token, retry_us, backoff_us;
+    uint32_t conflicts; /* in a row */
     struct writer save; /* the bytes of the save under way */
 
     struct node_id *gone; /* nodes that the next change of the map takes out */
@@ -147,6 +149,7 @@ void members_check(struct coordinator *c); /* silence, lingering, departures */
 void members_shift(struct coordinator *c, uint64_t span_us);
 void members_close(struct coordinator *c);
 bool member_is_server(const struct member *m);
+bool member_to_save(const struct member *m); /* the store has not got it yet */
 /* Counts a refusal and logs it, at most LOG_REFUSED lines a LOG_EVERY_US. */
 void refuse(struct coordinator *c, enum terrane_error error, const char *what, struct node_id from);
 

@@ -45,11 +45,6 @@ static void write_leaves(struct coordinator *c)
     store_list(&c->save, 0);
 }
 
-static bool to_save(const struct member *m)
-{
-    return m->state == MEMBER_ACTIVE && member_is_server(m) && m->proved && !m->saved;
-}
-
 /* A name goes from the store only if no incarnation bears it any more. */
 static bool to_unsave(const struct coordinator *c, const struct member *m)
 {
@@ -63,14 +58,14 @@ static void write_servers(struct coordinator *c)
     for (uint32_t i = 0; i < c->member_count; i++) {
         struct member *m = &c->members[i];
         bool goes = (m->state == MEMBER_LEAVING && !m->released) || m->state == MEMBER_REPLACED;
-        m->saving = goes || to_save(m) ? m->state : MEMBER_FREE;
-        count += to_save(m);
+        m->saving = goes || member_to_save(m) ? m->state : MEMBER_FREE;
+        count += member_to_save(m);
         gone += to_unsave(c, m);
     }
     store_list(&c->save, count);
     for (uint32_t i = 0; i < c->member_count; i++) {
         const struct member *m = &c->members[i];
-        if (to_save(m)) store_add_server(&c->save, &(struct store_server){m->info, m->capacity});
+        if (member_to_save(m)) store_add_server(&c->save, &(struct store_server){m->info, m->capacity});
     }
     store_list(&c->save, gone);
     for (uint32_t i = 0; i < c->member_count; i++) {
@@ -83,7 +78,7 @@ static void member_kept(struct coordinator *c, uint32_t index)
     struct member *m = &c->members[index];
     enum member_state saved_as = m->saving;
     m->saving = MEMBER_FREE;
-    if (saved_as == MEMBER_ACTIVE) {
+    if (saved_as == MEMBER_ACTIVE || saved_as == MEMBER_EXPECTED) {
         m->saved = true;
         c->nodes_fresh = true;
         return;
@@ -99,6 +94,7 @@ static void kept(struct coordinator *c)
 {
     c->stats.stored++;
     c->backoff_us = 0;
+    c->conflicts = 0;
     c->keep = KEEP_IDLE;
     for (uint32_t i = 0; i < c->leaf_count; i++) {
         struct leaf *leaf = &c->leaves[i];
@@ -120,10 +116,11 @@ static void kept(struct coordinator *c)
                c->leaf_count);
 }
 
-static void save(struct coordinator *c)
+/* `whole`: all that there is to store is marked, so the store may be empty. */
+static void save(struct coordinator *c, bool whole)
 {
     struct store_map head = {
-        .term = c->term, .rev = c->rev + 1, .leader = c->options.info.node, .world = c->options.world};
+        .term = c->term, .rev = c->rev + 1, .leader = c->options.info.node, .whole = whole, .world = c->options.world};
     writer_clear(&c->save);
     store_map_begin(&c->save, &head);
     write_leaves(c);
@@ -134,6 +131,16 @@ static void save(struct coordinator *c)
         operate(c, STORE_SAVE);
 }
 
+static void save_whole(struct coordinator *c)
+{
+    for (uint32_t i = 0; i < c->leaf_count; i++) {
+        c->leaves[i].next = c->leaves[i].owner;
+        c->leaves[i].saving = true;
+    }
+    for (uint32_t i = 0; i < c->member_count; i++) c->members[i].saved = false;
+    save(c, true);
+}
+
 void keep_start(struct coordinator *c)
 {
     if (!c->options.storeless) {
@@ -141,8 +148,7 @@ void keep_start(struct coordinator *c)
         return;
     }
     c->term = 1;
-    for (uint32_t i = 0; i < c->leaf_count; i++) c->leaves[i].saving = true;
-    save(c);
+    save_whole(c);
 }
 
 static void keep_refuse(struct coordinator *c)
@@ -234,25 +240,58 @@ static void take_servers(struct coordinator *c, struct store_map *map)
     c->due_us = c->now_us;
 }
 
+static bool deposed(struct coordinator *c, const struct store_map *map)
+{
+    bool other = !node_id_equal(map->leader, c->options.info.node);
+    if (map->term < c->term || (map->term == c->term && !other)) return false;
+    outbox_log(c->out, LOG_ERROR,
+               "event=deposed term=%" PRIu64 " by=%" PRIu64 " its_term=%" PRIu64
+               " reason=\"another coordinator leads this world; this one serves nobody any more\"",
+               c->term, map->leader.v, map->term);
+    return true;
+}
+
+/* At the start, and again after a conflict: then the store knows better, be it that a write of a former leader came
+ * late or that somebody emptied it. */
 static void loaded(struct coordinator *c, struct store_map *map)
 {
+    bool led = c->term > 0;
     c->backoff_us = 0;
-    c->term = map->term + 1;
-    c->rev = map->rev;
-    if (map->term == 0) {
-        for (uint32_t i = 0; i < c->leaf_count; i++) c->leaves[i].saving = true;
-        save(c);
+    if (led && deposed(c, map)) {
+        keep_refuse(c);
         return;
     }
+    for (uint32_t i = 0; i < c->leaf_count; i++) c->leaves[i].saving = false;
+    for (uint32_t i = 0; i < c->member_count; i++) c->members[i].saving = MEMBER_FREE;
+    c->told = false;
+    c->term = (map->term > c->term ? map->term : c->term) + 1;
+    if (map->term == 0) {
+        save_whole(c);
+        return;
+    }
+    if (map->rev > c->rev) c->rev = map->rev;
     if (!world_same(c, &map->world) || !take_leaves(c, map)) {
         keep_refuse(c);
         return;
     }
     take_servers(c, map);
-    c->settle_us = c->now_us + SETTLE_US;
+    if (!led) c->settle_us = c->now_us + SETTLE_US;
     outbox_log(c->out, LOG_INFO, "event=took_over term=%" PRIu64 " rev=%" PRIu64 " leaves=%u servers=%u", c->term,
                c->rev, c->leaf_count, c->members_used);
-    save(c); /* claims the term */
+    save(c, false); /* claims the term */
+}
+
+static void conflict(struct coordinator *c)
+{
+    c->stats.store_failures++;
+    c->ready = false;
+    outbox_log(c->out, LOG_ERROR, "event=store_conflict term=%" PRIu64 " action=\"load again\"", c->term);
+    if (c->conflicts++ < CONFLICTS_MAX) {
+        operate(c, STORE_LOAD);
+        return;
+    }
+    outbox_log(c->out, LOG_ERROR, "event=store_conflict_stays hint=\"look at the world's keys in the store\"");
+    keep_refuse(c);
 }
 
 void keep_stored(struct coordinator *c, const struct event *in)
@@ -262,18 +301,14 @@ void keep_stored(struct coordinator *c, const struct event *in)
     struct store_map map;
     enum terrane_error error = in->error;
     if (error == TERRANE_ERR_OK && c->keep == KEEP_LOADING) error = store_map_decode(in->bytes, in->size, &map);
-    if (error == TERRANE_ERR_STORE_CONFLICT) {
-        c->stats.store_failures++;
-        outbox_log(c->out, LOG_ERROR, "event=deposed term=%" PRIu64 " reason=\"the store holds a newer term or epoch\"",
-                   c->term);
-        keep_refuse(c);
-    } else if (error != TERRANE_ERR_OK) {
+    if (error == TERRANE_ERR_STORE_CONFLICT)
+        conflict(c);
+    else if (error != TERRANE_ERR_OK)
         keep_wait(c, error);
-    } else if (c->keep == KEEP_LOADING) {
+    else if (c->keep == KEEP_LOADING)
         loaded(c, &map);
-    } else {
+    else
         kept(c);
-    }
 }
 
 void keep_step(struct coordinator *c)
@@ -285,7 +320,7 @@ void keep_step(struct coordinator *c)
     while (open && (c->members_changed || c->now_us >= c->orphans_due_us)) {
         assign_decide(c);
         if (!assign_pending(c)) break;
-        save(c);
+        save(c, false);
         open = c->keep == KEEP_IDLE;
     }
 }

@@ -9,6 +9,12 @@ bool member_is_server(const struct member *m)
     return m->info.role == ROLE_CELLSERVER;
 }
 
+bool member_to_save(const struct member *m)
+{
+    bool there = m->state == MEMBER_EXPECTED || (m->state == MEMBER_ACTIVE && m->proved);
+    return there && member_is_server(m) && !m->saved;
+}
+
 static const char *role_name(const struct member *m)
 {
     return member_is_server(m) ? "server" : "gateway";

@@ -22,20 +22,21 @@ static const char script_save[] =
     "if old_term == term and old_leader ~= leader then\n"
     "  return redis.error_reply('CONFLICT leader ' .. tostring(old_leader))\n"
     "end\n"
+    "if old_term == 0 and ARGV[9] ~= '1' then return redis.error_reply('CONFLICT the store is empty') end\n"
     "local leaves, gone, servers, lost =\n"
     "  tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])\n"
     "for i = 0, leaves - 1 do\n"
-    "  local old = redis.call('HGET', KEYS[1], ARGV[9 + 4 * i])\n"
+    "  local old = redis.call('HGET', KEYS[1], ARGV[10 + 4 * i])\n"
     "  if old then\n"
-    "    local leaf, epoch = cjson.decode(old), tonumber(ARGV[10 + 4 * i])\n"
+    "    local leaf, epoch = cjson.decode(old), tonumber(ARGV[11 + 4 * i])\n"
     "    local node = leaf.node\n"
     "    if node == nil or node == cjson.null then node = '' end\n"
-    "    if leaf.epoch > epoch or (leaf.epoch == epoch and node ~= ARGV[11 + 4 * i]) then\n"
-    "      return redis.error_reply('CONFLICT epoch of ' .. ARGV[9 + 4 * i])\n"
+    "    if leaf.epoch > epoch or (leaf.epoch == epoch and node ~= ARGV[12 + 4 * i]) then\n"
+    "      return redis.error_reply('CONFLICT epoch of ' .. ARGV[10 + 4 * i])\n"
     "    end\n"
     "  end\n"
     "end\n"
-    "local at = 9\n"
+    "local at = 10\n"
     "for i = 1, leaves do redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 3]); at = at + 4 end\n"
     "for i = 1, gone do redis.call('HDEL', KEYS[1], ARGV[at]); at = at + 1 end\n"
     "for i = 1, servers do redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 1]); at = at + 2 end\n"
@@ -212,6 +213,7 @@ enum terrane_error values_of_map(const uint8_t *bytes, size_t size, struct value
     add_uint(out, m.gone_leaf_count);
     add_uint(out, m.server_count);
     add_uint(out, m.gone_server_count);
+    add_uint(out, m.whole ? 1 : 0);
     while (store_next_leaf(&m, &leaf)) {
         leaf_json(&json, &leaf);
         add_field(out, leaf.owner.leaf);
@@ -353,6 +355,7 @@ enum terrane_error map_of_values(const struct value_list *values, struct writer 
     struct store_server server;
     if (values->count > 0) read_head(&r, &m);
     if (r.error != TERRANE_ERR_OK) return r.error;
+    m.whole = true;
     store_map_begin(out, &m);
     uint32_t leaves = values->count > 0 ? (uint32_t)read_uint(&r, LIMIT_LEAVES) : 0;
     store_list(out, leaves);

@@ -5,12 +5,13 @@
 
 void store_map_begin(struct writer *w, const struct store_map *m)
 {
-    writer_array(w, 6);
+    writer_array(w, 7);
     if (m->term == 0)
         writer_nil(w);
     else
         welcome_encode(w, &(struct welcome){.node = m->leader, .term = m->term, .world = m->world});
     writer_uint(w, m->rev);
+    writer_bool(w, m->whole);
 }
 
 void store_list(struct writer *w, uint32_t count)
@@ -78,7 +79,7 @@ static void server_read(struct cursor *c, struct store_server *server)
 static void head_of_map_read(struct cursor *c, struct store_map *m)
 {
     struct welcome welcome;
-    (void)cursor_array(c, 6, 6);
+    (void)cursor_array(c, 7, 7);
     if (!cursor_nil(c)) {
         struct cursor inner = *c;
         cursor_skip(c);
@@ -95,6 +96,7 @@ static void head_of_map_read(struct cursor *c, struct store_map *m)
         m->world = welcome.world;
     }
     m->rev = number_read(c);
+    m->whole = cursor_bool(c);
 }
 
 enum terrane_error store_map_decode(const uint8_t *bytes, size_t size, struct store_map *out)

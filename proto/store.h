@@ -3,9 +3,10 @@
  * STORE_LOAD asks with no bytes; the answer is a store_map, of term 0 if the store holds no map of this world.
  * STORE_SAVE carries a store_map with what has changed; the answer has no bytes. The store takes it only if its own
  * term is not higher, if it is not of the same term and another leader, and if of no leaf it holds a higher epoch, or
- * the same epoch with another primary: else STORE_CONFLICT and nothing is written. Saving the same once more is fine.
+ * the same epoch with another primary: else STORE_CONFLICT and nothing is written. An empty store takes only a whole
+ * map, so that no part is ever taken for a world. Saving the same once more is fine.
  *
- *   [WELCOME message, rev, [leaf...], [gone leaf...], [server...], [gone name...]]
+ *   [WELCOME message, rev, whole, [leaf...], [gone leaf...], [server...], [gone name...]]
  *   WELCOME     leader, term and world (messages.h); nil for an empty store, rev is 0 then
  *   leaf        [quadkey, epoch, primary, standby, feed, primary's name, standby's name]
  *   server      [node_info, capacity]
@@ -30,6 +31,7 @@ struct store_server {
 struct store_map {
     uint64_t term, rev;    /* term 0: nothing is stored */
     struct node_id leader; /* the coordinator that wrote it */
+    bool whole;            /* to save: all leaves and servers are in it. Loaded: true */
     struct world world;
     uint32_t leaf_count, gone_leaf_count, server_count, gone_server_count;
     struct cursor leaves, gone_leaves, servers, gone_servers;

@@ -199,7 +199,8 @@ static void payload_write(struct writer *w, uint64_t term, const struct store_le
                           const struct store_server *servers, uint32_t server_count)
 {
     writer_clear(w);
-    store_map_begin(w, &(struct store_map){.term = term, .rev = 9, .leader = {77}, .world = strange_world()});
+    store_map_begin(
+        w, &(struct store_map){.term = term, .rev = 9, .leader = {77}, .whole = true, .world = strange_world()});
     store_list(w, leaf_count);
     for (uint32_t i = 0; i < leaf_count; i++) store_add_leaf(w, &leaves[i]);
     store_list(w, 0);
@@ -318,6 +319,26 @@ START_TEST(a_lower_term_another_leader_a_lower_epoch_and_a_second_owner_of_one_e
     ck_assert_uint_eq(epoch_of(&r, "0"), 5);
     ck_assert_int_eq(save(&r, 3, leaf_of("0", 6, 101, "b")), TERRANE_ERR_OK);
     ck_assert_uint_eq(epoch_of(&r, "0"), 6);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(an_emptied_store_takes_only_a_whole_map)
+{
+    static struct rig r;
+    rig_open(&r, "");
+    struct store_leaf leaf = leaf_of("0", 7, 100, "a");
+    for (uint32_t whole = 0; whole < 2; whole++) {
+        writer_clear(&r.payload);
+        store_map_begin(&r.payload,
+                        &(struct store_map){.term = 2, .leader = {77}, .whole = whole == 1, .world = strange_world()});
+        store_list(&r.payload, 1);
+        store_add_leaf(&r.payload, &leaf);
+        for (uint32_t i = 0; i < 3; i++) store_list(&r.payload, 0);
+        store_execute(r.store, STORE_SAVE, 7, r.payload.data, r.payload.size);
+        wait_answers(&r, whole + 1);
+        ck_assert_int_eq(r.error, whole == 1 ? TERRANE_ERR_OK : TERRANE_ERR_STORE_CONFLICT);
+    }
     rig_close(&r);
 }
 END_TEST
@@ -474,7 +495,7 @@ END_TEST
 
 SUITE_MAIN("store", an_empty_store_loads_as_term_0_and_what_is_saved_is_loaded_again,
            a_lower_term_another_leader_a_lower_epoch_and_a_second_owner_of_one_epoch_are_refused,
-           one_stale_leaf_among_many_refuses_the_whole_save,
+           an_emptied_store_takes_only_a_whole_map, one_stale_leaf_among_many_refuses_the_whole_save,
            a_killed_server_fails_operations_and_a_new_one_is_found_again,
            a_stopped_server_times_out_blocks_nobody_and_goes_on_when_it_wakes,
            a_password_is_given_and_a_wrong_one_is_told,
