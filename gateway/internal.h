@@ -144,8 +144,9 @@ struct inquiry {
 enum { PAIR_IN = 1, PAIR_TOLD = 2, PAIR_QUEUED = 4, PAIR_BROKEN = 8 };
 
 struct pair {
-    uint32_t observer, subject; /* slots */
-    uint32_t flags;             /* IN: the server says so; TOLD: the game knows; BROKEN: out and in again since TOLD */
+    struct entity_id observer_id; /* beside its slot, so that an update looks at nothing else */
+    uint32_t observer, subject;   /* slots */
+    uint32_t flags; /* IN: the server says so; TOLD: the game knows; BROKEN: out and in again since TOLD */
     uint32_t mark;
     uint32_t observer_prev, observer_next, subject_prev, subject_next;
 };

@@ -91,7 +91,8 @@ static uint32_t pair_get(struct gateway *g, uint32_t observer, struct entity_id 
         ARRAY_RESERVE(g->pairs, g->pair_room, g->pair_count);
     }
     struct pair *p = &g->pairs[slot];
-    *p = (struct pair){.observer = observer,
+    *p = (struct pair){.observer_id = g->own[observer].id,
+                       .observer = observer,
                        .subject = subject,
                        .observer_prev = SLOT_NONE,
                        .observer_next = g->own[observer].pairs,
@@ -162,7 +163,7 @@ static void pair_out(struct gateway *g, uint32_t slot)
 void gateway_pair_tell(struct gateway *g, uint32_t slot)
 {
     struct pair *p = &g->pairs[slot];
-    uint64_t observer = g->own[p->observer].id.v, subject = g->subjects[p->subject].id.v;
+    uint64_t observer = p->observer_id.v, subject = g->subjects[p->subject].id.v;
     p->flags &= ~(uint32_t)PAIR_QUEUED;
     if ((p->flags & PAIR_TOLD) && (p->flags & (PAIR_IN | PAIR_BROKEN)) != PAIR_IN) {
         set_flags(g, p, p->flags & ~(uint32_t)(PAIR_TOLD | PAIR_BROKEN));
@@ -195,7 +196,7 @@ void gateway_subject_tell(struct gateway *g, uint32_t slot)
         const struct pair *p = &g->pairs[at];
         next = p->subject_next;
         if ((p->flags & (PAIR_IN | PAIR_TOLD | PAIR_BROKEN)) != (PAIR_IN | PAIR_TOLD)) continue;
-        g->callbacks.update(g->context, g->own[p->observer].id.v, &entity, changes);
+        g->callbacks.update(g->context, p->observer_id.v, &entity, changes);
     }
 }
 
