@@ -141,6 +141,8 @@ void ghost_from_owned(struct cellserver *cs, uint32_t at, struct quadkey to)
         ghost_update(cs, at, &spoken);
     } else if (shown_to_us(cs, to, record.position)) {
         replicas_adopt(cs->ghosts, cs->now_us, &record);
+        /* Not taken: a stream has told of its later versions, and that it went out of sight. */
+        if (replicas_find(cs->ghosts, record.id) == UINT32_MAX) ghost_remove(cs, at);
     } else {
         ghost_remove(cs, at);
     }
