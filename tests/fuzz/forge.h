@@ -43,6 +43,8 @@ void forge_message(struct forge *f, struct writer *w);
 void forge_map(struct forge *f, struct writer *w);
 /* The map that a test begins with: the core under test and the peer own two quadrants each. */
 void forge_first_map(struct forge *f, struct writer *w, uint64_t owner);
+/* What a store may hold (proto/store.h). */
+void forge_stored(struct forge *f, struct writer *w);
 /* ACCEPT or REFUSE for what was offered last. */
 void forge_answer(struct forge *f, struct writer *w);
 /* Topic and body. */

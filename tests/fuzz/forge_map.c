@@ -1,6 +1,9 @@
 /* Maps and frames. */
 #include "common/geometry.h"
+#include "proto/store.h"
 #include "tests/fuzz/forge.h"
+
+#include <string.h>
 
 static void nodes_write(struct writer *w, bool second_peer)
 {
@@ -61,6 +64,42 @@ void forge_map(struct forge *f, struct writer *w)
     if (gone) map_add_gone_node(w, (struct node_id){FORGE_GATEWAY});
     map_list(w, gone);
     if (gone) map_add_gone_leaf(w, quadkey_child(QUADKEY_ROOT, 3));
+}
+
+static struct store_leaf stored_leaf(struct forge *f, struct quadkey key)
+{
+    static const uint64_t owners[] = {FORGE_PEER, FORGE_PEER + 1, FORGE_SELF, 0};
+    uint8_t how = input_byte(f->in);
+    struct store_leaf leaf = {.owner = {.leaf = key, .epoch = how >> 4}};
+    leaf.owner.primary.v = owners[how & 3];
+    if (leaf.owner.primary.v != 0) strcpy(leaf.primary, forge_node(leaf.owner.primary.v, ROLE_CELLSERVER).name);
+    if (how & 4) strcpy(leaf.standby, "other");
+    if (how & 4) leaf.owner.standby.v = 777;
+    return leaf;
+}
+
+void forge_stored(struct forge *f, struct writer *w)
+{
+    uint8_t how = input_byte(f->in);
+    struct store_map m = {.term = how & 7, .rev = how >> 3 & 7, .leader = {how & 64 ? 51 : FORGE_COORDINATOR}};
+    m.world = f->world;
+    if (how == 255) m.world.depth++;
+    uint32_t quadrants = input_choice(f->in, 5), servers = input_choice(f->in, 3);
+    bool split = quadrants == 4 && how & 128;
+    store_map_begin(w, &m);
+    store_list(w, quadrants + (split ? 3 : 0));
+    for (uint32_t i = 0; i < quadrants + (split ? 3 : 0); i++) {
+        struct quadkey key = quadkey_child(QUADKEY_ROOT, i < 3 ? i : 3);
+        struct store_leaf leaf = stored_leaf(f, i >= 3 && split ? quadkey_child(key, i - 3) : key);
+        store_add_leaf(w, &leaf);
+    }
+    store_list(w, 0);
+    store_list(w, servers);
+    for (uint32_t i = 0; i < servers; i++) {
+        struct store_server server = {.info = forge_node(FORGE_PEER + i, ROLE_CELLSERVER), .capacity = 100};
+        store_add_server(w, &server);
+    }
+    store_list(w, 0);
 }
 
 static void sections_fill(struct forge *f, uint8_t which)

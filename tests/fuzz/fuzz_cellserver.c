@@ -1,4 +1,5 @@
-/* The cell server's core between a coordinator, two other cell servers and a gateway. */
+/* The cell server's core between a coordinator, two other cell servers and a gateway. The first byte chooses how views
+ * are defined. */
 #include "cellserver/cellserver.h"
 #include "tests/fuzz/stage.h"
 
@@ -38,6 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     struct cellserver_options options = {.info = forge_node(FORGE_SELF, ROLE_CELLSERVER), .entities = 64};
     options.coordinator_url = "tcp://coordinator";
     stage_open(&s, &in, FORGE_SELF);
+    if (input_byte(&in) & 1) s.forge.world.view_mode = VIEW_BLOCK;
     s.core = cellserver_open(&options);
     s.step = step;
     s.deadline = deadline;

@@ -1,4 +1,5 @@
-/* The coordinator's core between cell servers and a gateway. The first byte chooses whether it has a store. */
+/* The coordinator's core between cell servers and a gateway. The first byte chooses whether it has a store and how many
+ * leaves. */
 #include "common/check.h"
 #include "coordinator/coordinator.h"
 #include "tests/fuzz/stage.h"
@@ -48,16 +49,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     struct input in = {bytes, bytes + size};
     struct stage s;
     struct coordinator *core;
-    struct coordinator_options options = {.info = forge_node(FORGE_COORDINATOR, ROLE_COORDINATOR), .split_depth = 1};
+    struct coordinator_options options = {.info = forge_node(FORGE_COORDINATOR, ROLE_COORDINATOR)};
     stage_open(&s, &in, FORGE_COORDINATOR);
     options.world = s.forge.world;
-    options.storeless = input_byte(&in) & 1;
+    uint8_t mode = input_byte(&in);
+    options.storeless = mode & 1;
+    options.split_depth = 1 + (mode >> 1 & 1);
     CHECK(coordinator_open(&options, &core) == TERRANE_ERR_OK);
     s.core = core;
     s.step = step;
     s.deadline = deadline;
     stage_event(&s, (struct event){.kind = EVENT_START});
-    if (!options.storeless) stage_event(&s, (struct event){.kind = EVENT_STORED, .token = s.store_token});
     hello(&s, 1, ROLE_CELLSERVER);
     hello(&s, 3, ROLE_GATEWAY);
     while (!stage_ended(&s)) operate(&s);

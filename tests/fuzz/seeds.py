@@ -59,6 +59,13 @@ CELLSERVER = {
     + message(GATEWAY, "leave", NEXT, NEXT, 0) + tick(3),
     "crossing_accepted": CROWD + STREAMS + moves((1, 140, 60), (2, 150, 50)) + tick() + ACCEPT
     + message(GATEWAY, "set_state", NEXT, NEXT, 0, 2, 9, 9) + moves((1, 145, 60)) + tick(3),
+    "commands_wait": CROWD + STREAMS + moves((1, 140, 60), (2, 150, 50), (3, 150, 52)) + tick()
+    + message(GATEWAY, "set_state", NEXT, NEXT, 0, 2, 9, 9) + message(GATEWAY, "set_radius", NEXT, NEXT, 1, 90)
+    + message(GATEWAY, "leave", NEXT, NEXT, 2) + moves((1, 141, 60)) + ACCEPT + tick(2)
+    + message(GATEWAY, "set_state", NEXT, NEXT, 0, 2, 9, 9) + tick(2),
+    "commands_wait_refused": CROWD + moves((1, 140, 60), (2, 150, 50)) + tick()
+    + message(GATEWAY, "set_state", NEXT, NEXT, 0, 2, 9, 9) + message(GATEWAY, "leave", NEXT, NEXT, 1) + REFUSE + tick(9),
+    "alone": CROWD + STREAMS + bytes([4, 0, 0, 0, 4 + 8, 0]) + tick(3) + moves((1, 140, 60)) + tick(3),
     "crossing_refused": CROWD + moves((1, 140, 60)) + tick() + moves((1, 142, 61)) + REFUSE + tick(12),
     "offered_to_us": STREAMS + message(PEER, "offer", 2, 1, 0, 0, 2, *record(20, 120, 60), 5, NEXT, NEXT, NEXT, 1, 20,
                                        *record(22, 121, 61), 5, NEXT, NEXT, NEXT, 0) + tick()
@@ -82,22 +89,34 @@ CELLSERVER = {
 }
 
 HELLO = b"\xe0"  # the harness's own operation: the remote follows
+def done(*choices):
+    """The store answers; with 8, by what it holds."""
+    return bytes([15, *choices])
+
+
+def staged(*each):
+    return b"".join(bytes([0]) + o for o in each)
+
+
+BEAT = message(FAST + PEER, "heartbeat", 1, 1, 2, 1, 1, 0, 0, 0, 9, 2, 1, 0, 0, 0, 5)
 COORDINATOR_STORIES = {
-    "storeless": b"\x01" + HELLO + b"\x02" + b"".join(bytes([0]) + o for o in (
-        bytes([0, 200]), message(PEER, "heartbeat", 1, 1, 2, 1, 1, 0, 0, 0, 9, 2, 1, 0, 0, 0, 5),
-        message(GATEWAY, "map_request", 0), bytes([1, 60]), message(PEER, "bye"), bytes([1, 90]), bytes([13, 7]))),
-    "stored": b"\x00" + b"".join(bytes([0]) + o for o in (
-        bytes([15, 0]), bytes([1, 5]), bytes([15, 0]), bytes([1, 5]), bytes([15, 3]), bytes([15, 1]), bytes([1, 90]),
-        bytes([12, KINDS.index("status_request")]))),
+    "storeless": b"\x01" + HELLO + b"\x02" + staged(
+        bytes([0, 200]), BEAT, message(GATEWAY, "map_request", 0), bytes([1, 60]), message(PEER, "bye"), bytes([1, 90]),
+        bytes([13, 7]), *[bytes([12, KINDS.index("status_request")])]),
+    "first_start": b"\x00" + staged(done(0), bytes([0, 5]), done(0), bytes([1, 5]), BEAT, done(0), bytes([1, 5]))
+    + HELLO + b"\x02" + staged(bytes([13, 0]), bytes([1, 50]), done(0), bytes([1, 5]), message(SECOND, "map_request", 1)),
+    "restart": b"\x00" + staged(
+        done(8, 0b01010, 4, 2, 16, 17, 16, 17), bytes([0, 5]), done(0), bytes([1, 100]), done(0), BEAT, bytes([1, 200]),
+        bytes([1, 200]), bytes([13, 7]), done(0), bytes([1, 100]), done(0)),
+    "restart_split": b"\x00" + staged(
+        done(8, 0b10001010, 4, 1, 16, 17, 16, 17, 16, 20, 16), bytes([0, 5]), done(0), bytes([1, 250]), done(0), bytes([13, 7])),
+    "restart_alone": b"\x02" + staged(done(8, 0b01001, 2, 2, 16, 19), done(0), bytes([1, 250]), bytes([1, 250]), done(0)),
+    "conflict": b"\x00" + staged(done(3), bytes([1, 90]), done(1), bytes([1, 90]), done(0), bytes([1, 90]), done(3)),
 }
 
 
 def calls(*each):
     return b"".join(bytes([150, *c]) for c in each)
-
-
-def staged(*each):
-    return b"".join(bytes([0]) + o for o in each)
 
 
 FLUSH = b"\xf1"
@@ -123,7 +142,9 @@ def main():
     if len(sys.argv) != 2:
         print("usage: seeds.py CORPUS_DIR", file=sys.stderr)
         return 2
-    seeds = {"cellserver": CELLSERVER, "coordinator": COORDINATOR_STORIES, "gateway": GATEWAY_STORIES, "codec": {}}
+    modes = {"": b"\0", "_block": b"\1"}
+    stories = {name + suffix: mode + story for name, story in CELLSERVER.items() for suffix, mode in modes.items()}
+    seeds = {"cellserver": stories, "coordinator": COORDINATOR_STORIES, "gateway": GATEWAY_STORIES, "codec": {}}
     lanes = {"message": 0, "packet": 1, "frame": 2}
     for path in sorted(glob.glob(os.path.join(ROOT, "proto", "vectors", "*.json"))):
         for number, vector in enumerate(json.load(open(path, encoding="utf-8"))):

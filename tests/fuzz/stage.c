@@ -1,6 +1,7 @@
 #include "tests/fuzz/stage.h"
 
 #include "common/check.h"
+#include "proto/store.h"
 
 #include <string.h>
 
@@ -78,6 +79,7 @@ static void take_published(struct stage *s, const uint8_t *bytes, size_t size)
 static void take_output(struct stage *s, const struct output *o)
 {
     const uint8_t *bytes = outbox_bytes(&s->out, o);
+    struct store_map stored;
     switch (o->kind) {
     case OUTPUT_SEND: take_packet(s, bytes, o->size); break;
     case OUTPUT_PUBLISH: take_published(s, bytes, o->size); break;
@@ -85,7 +87,10 @@ static void take_output(struct stage *s, const struct output *o)
         writer_clear(&s->scratch.out);
         CHECK(message_fields(cursor_of(bytes, o->size), &s->scratch) == TERRANE_ERR_OK);
         break;
-    case OUTPUT_STORE: s->store_token = o->token; break;
+    case OUTPUT_STORE:
+        s->store_token = o->token;
+        if (o->operation == STORE_SAVE) CHECK(store_map_decode(bytes, o->size, &stored) == TERRANE_ERR_OK);
+        break;
     case OUTPUT_LINK: s->link = o->node; break;
     case OUTPUT_FEED_LINK:
         s->feed_node = o->node;
@@ -220,6 +225,12 @@ static void operate_stored(struct stage *s)
     uint8_t how = input_byte(in);
     if (how & 1) event.error = how & 2 ? TERRANE_ERR_STORE_CONFLICT : TERRANE_ERR_STORE_UNAVAILABLE;
     if (how & 4) event.bytes = input_bytes(in, input_byte(in), &event.size);
+    if (how & 8) {
+        writer_clear(&s->bytes);
+        forge_stored(&s->forge, &s->bytes);
+        event.bytes = s->bytes.data;
+        event.size = s->bytes.size;
+    }
     if (how == 255) event.token = input_byte(in);
     stage_event(s, event);
 }
