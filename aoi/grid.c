@@ -255,16 +255,16 @@ enum terrane_error aoi_leave(struct aoi *aoi, uint32_t handle, aoi_sink *sink, v
     return TERRANE_ERR_OK;
 }
 
-/* A move that stays in its cell; in AOI_BLOCK it changes nobody's view. */
+/* A move that stays in its cell; in AOI_BLOCK it changes nobody's view. Going to the cell to spoil its copy would cost
+ * five times the move, so the next query spoils them all. */
 static void move_inside(struct aoi *aoi, uint32_t handle, struct position position)
 {
     struct body *body = &aoi->bodies[handle];
-    if (aoi->copies)
-        cell_copy_spoil(aoi, cell_find(aoi, layer_of(aoi, handle), cell_x(aoi, body->x), cell_y(aoi, body->y)));
     body->x = position.x;
     body->y = position.y;
-    if (aoi->z) aoi->z[handle] = position.z;
-    staged_clear(aoi, handle);
+    body->step_x = body->step_y = 0;
+    aoi->copies_stale = true;
+    if (aoi->z) aoi->z[handle] = aoi->z_next[handle] = position.z;
 }
 
 /* Changes position and layer, and with them the cell. */
@@ -281,7 +281,7 @@ static enum terrane_error move_across(struct aoi *aoi, uint32_t handle, const st
     if (!stays) seat_leave(aoi, from, handle);
     change_views(aoi, handle, before, after, sink, context);
     if (stays) {
-        cell_copy_spoil(aoi, from.cell);
+        cell_copy_spoil(from.cell);
     } else {
         CHECK(cell_add(aoi, to.page, to.cell, handle));
     }
@@ -390,6 +390,6 @@ size_t aoi_memory_bytes(const struct aoi *aoi)
     return sizeof *aoi + row * aoi->capacity + aoi->idmap.size * sizeof *aoi->idmap.slots +
            aoi->band.size * sizeof *aoi->band.slots + (aoi->pool.size + POOL_PADDING) * sizeof *aoi->pool.words +
            pages_memory_bytes(aoi) + aoi->jump_room * sizeof *aoi->jumps + aoi->mover_room * sizeof *aoi->movers +
-           aoi->crosser_room * sizeof *aoi->crossers + aoi->changes.room * 6 * sizeof(uint32_t) +
+           aoi->crosser_room * sizeof *aoi->crossers + aoi->changes.room * CHANGE_KINDS * sizeof(uint32_t) +
            join_memory_bytes(aoi);
 }

@@ -43,7 +43,8 @@ struct cell {
     uint32_t offset, count, tail;
     uint32_t first;      /* of the tail, in the list of crossers */
     uint8_t block_class; /* 0: no block */
-    bool copied;         /* behind the handles lie the members' packed positions and their generation */
+    bool copied;         /* the second half of the block is for the packed positions of the members */
+    uint16_t generation; /* of the copy; 0: stale */
 };
 
 struct page {
@@ -168,8 +169,9 @@ struct aoi {
     uint32_t *jump_of; /* by handle: index in jumps; NULL: nobody has jumped yet */
     size_t jump_count, jump_room;
 
-    uint32_t copies;     /* cells with a copy */
-    uint32_t generation; /* copies of an older generation are stale */
+    size_t copy_words;   /* words of the pool that hold copies */
+    uint16_t generation; /* never 0; copies of another generation are stale */
+    bool copies_stale;   /* all copies are, though the generation is the same */
 
     struct changes changes;
     struct emitter emitter;
@@ -280,7 +282,6 @@ static inline uint64_t view_limit(const struct aoi *aoi, uint32_t radius)
 /* ---- grid_pool.c, grid_pages.c ---- */
 
 void pool_close(struct pool *pool);
-uint32_t pool_class_size(unsigned block_class);
 
 bool pages_open(struct aoi *aoi);
 void pages_close(struct aoi *aoi);
@@ -308,6 +309,20 @@ static inline uint32_t *cell_handles(const struct aoi *aoi, const struct cell *c
     return aoi->pool.words + cell->offset;
 }
 
+/* Classes 1..8: 4, 8 .. 32 words; then four a doubling: 40, 48, 56, 64, 80 .. */
+static inline uint32_t pool_class_size(unsigned block_class)
+{
+    if (block_class <= 8) return block_class * 4;
+    unsigned above = block_class - 9;
+    return (8u << (above >> 2)) * (5 + (above & 3));
+}
+
+static inline uint32_t cell_room(const struct cell *cell)
+{
+    uint32_t size = pool_class_size(cell->block_class);
+    return cell->copied ? size / 2 : size;
+}
+
 /* Makes room for one more member; false when memory ran out. */
 bool cell_reserve(struct aoi *aoi, struct cell *cell);
 /* Appends a handle; false when memory ran out. */
@@ -317,10 +332,20 @@ void cell_remove_at(struct aoi *aoi, struct page *page, struct cell *cell, uint3
 /* Takes the last `tail` members off. */
 void cell_cut_tail(struct aoi *aoi, struct page *page, struct cell *cell);
 uint32_t cell_search(const struct aoi *aoi, const struct cell *cell, uint32_t handle);
-/* The members' packed positions, fresh, or NULL when the cell is too sparse for it to pay. */
-const uint32_t *cell_copy(struct aoi *aoi, struct cell *cell);
+/* The members' packed positions, fresh, or NULL when there are too many copies already. */
+const uint32_t *cell_copy_make(struct aoi *aoi, struct cell *cell);
+static inline const uint32_t *cell_copy(struct aoi *aoi, struct cell *cell)
+{
+    if (cell->copied && cell->generation == aoi->generation) return cell_handles(aoi, cell) + cell_room(cell);
+    return cell_copy_make(aoi, cell);
+}
+/* Makes all copies stale. */
+void copies_age(struct aoi *aoi);
 /* Notes that a member's position has changed. */
-void cell_copy_spoil(struct aoi *aoi, struct cell *cell);
+static inline void cell_copy_spoil(struct cell *cell)
+{
+    cell->generation = 0;
+}
 
 /* Goes over the cells of a box, a strip of adjacent cells at a time, and leaves out pages that do not exist. */
 struct walk {
@@ -408,7 +433,12 @@ static inline unsigned change_of(unsigned first, unsigned sides)
 void changes_clear(struct changes *changes);
 /* Makes room for `count` more candidates in every list. */
 void changes_reserve(struct changes *changes, size_t count);
-void changes_add(struct changes *changes, unsigned first, unsigned sides, uint32_t other);
+/* With no sides at all the entry goes to a list that nobody reads. */
+static inline void changes_add(struct changes *changes, unsigned first, unsigned sides, uint32_t other)
+{
+    unsigned kind = first + sides;
+    changes->lists[kind][changes->count[kind]++] = other;
+}
 void changes_close(struct changes *changes);
 /* Emits the lists of kinds `first`.. (UNSEES or SEES) and empties them. */
 void changes_emit(struct changes *changes, struct emitter *emitter, uint32_t subject, unsigned first);

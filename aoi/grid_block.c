@@ -88,7 +88,7 @@ static void crossers_set_aside(struct aoi *aoi)
             uint32_t last = cell->count - ++cell->tail;
             handles[at] = handles[last];
             handles[last] = handle;
-            cell_copy_spoil(aoi, cell);
+            cell_copy_spoil(cell);
         }
         if (i >= AHEAD && i < count + AHEAD) {
             __builtin_prefetch(cell_handles(aoi, cells[(i - AHEAD) % (2 * AHEAD)]), 1);

@@ -44,7 +44,6 @@ void changes_reserve(struct changes *changes, size_t count)
     if (changes->bound <= changes->room) return;
     size_t room = changes->bound + changes->bound / 2 + 64;
     for (unsigned kind = 0; kind < CHANGE_KINDS; kind++) {
-        if (!(kind & (SIDE_OUT | SIDE_IN))) continue;
         uint32_t *list = realloc(changes->lists[kind], room * sizeof *list);
         CHECK(list != NULL); /* a change that is half reported can't be undone */
         changes->lists[kind] = list;
@@ -66,12 +65,6 @@ void changes_emit(struct changes *changes, struct emitter *emitter, uint32_t sub
     }
     emit_flush(emitter);
     changes->bound = 0;
-}
-
-void changes_add(struct changes *changes, unsigned first, unsigned sides, uint32_t other)
-{
-    unsigned kind = first + sides;
-    changes->lists[kind][changes->count[kind]++] = other;
 }
 
 /* ---- radii in use ---- */
@@ -207,32 +200,98 @@ struct box side_box(const struct aoi *aoi, const struct side *side)
 
 enum pass { PASS_LOST = 1, PASS_GAINED = 2 };
 
+/* The limits of one entity's change where the distance alone decides: no z, no hysteresis, and squares that fit. */
+struct plain_change {
+    uint32_t handle;
+    int64_t old_x, old_y, new_x, new_y;
+    int64_t old_limit, new_limit; /* own radius, squared; -1: sees nothing, or is not there */
+    bool old_there, new_there;
+};
+
+static int64_t limit_of(uint32_t radius, bool there)
+{
+    return radius && there ? (int64_t)((uint64_t)radius * radius) : -1;
+}
+
+static struct plain_change plain_change_of(uint32_t handle, const struct side *before, const struct side *after)
+{
+    return (struct plain_change){.handle = handle,
+                                 .old_x = before->x,
+                                 .old_y = before->y,
+                                 .new_x = after->x,
+                                 .new_y = after->y,
+                                 .old_limit = limit_of(before->radius, before->there),
+                                 .new_limit = limit_of(after->radius, after->there),
+                                 .old_there = before->there,
+                                 .new_there = after->there};
+}
+
+/* As below, without a branch on what is found: the lists of kind "nothing" take what is of no interest. */
+static void cell_collect_plain(struct aoi *aoi, const struct plain_change *c, const struct cell *cell, unsigned passes)
+{
+    const uint32_t *others = cell_handles(aoi, cell);
+    struct changes *changes = &aoi->changes;
+    unsigned lost_mask = passes & PASS_LOST ? 3 : 0, gained_mask = passes & PASS_GAINED ? 3 : 0;
+    for (uint32_t i = 0; i < cell->count; i++) {
+        uint32_t other = others[i];
+        const struct body *body = &aoi->bodies[other];
+        int64_t old_x = body->x - c->old_x, old_y = body->y - c->old_y, old = old_x * old_x + old_y * old_y;
+        int64_t new_x = body->x - c->new_x, new_y = body->y - c->new_y, new = new_x *new_x + new_y *new_y;
+        int64_t limit = body->radius ? (int64_t)((uint64_t)body->radius * body->radius) : -1;
+        unsigned before =
+            (unsigned)(old <= c->old_limit) * SIDE_OUT | (unsigned)(c->old_there & (old <= limit)) * SIDE_IN;
+        unsigned after =
+            (unsigned)(new <= c->new_limit) * SIDE_OUT | (unsigned)(c->new_there & (new <= limit)) * SIDE_IN;
+        unsigned lost = before & ~after & lost_mask, gained = after & ~before & gained_mask;
+        if (other == c->handle) continue;
+        changes_add(changes, UNSEES, lost, other);
+        changes_add(changes, SEES, gained, other);
+    }
+}
+
+/* The general way. */
+static void cell_collect(struct aoi *aoi, uint32_t handle, const struct side *before, const struct side *after,
+                         const struct cell *cell, unsigned passes)
+{
+    const uint32_t *others = cell_handles(aoi, cell);
+    for (uint32_t i = 0; i < cell->count; i++) {
+        uint32_t other = others[i];
+        if (other == handle) continue;
+        struct side side = side_of(aoi, other);
+        struct pair_change change = pair_judge(aoi, handle, before, after, other, &side, &side);
+        if (!(change.before | change.after)) continue;
+        if (passes & PASS_LOST) {
+            changes_add(&aoi->changes, UNSEES, change.before & ~change.after, other);
+            pair_settle_lost(aoi, handle, other, change);
+        }
+        if (passes & PASS_GAINED) {
+            changes_add(&aoi->changes, SEES, change.after & ~change.before, other);
+            pair_settle_kept(aoi, handle, after, other, &side, change);
+        }
+    }
+}
+
 /* Judges the entity with everybody in the box; `passes` says which changes to collect and book. */
 static void change_collect(struct aoi *aoi, uint32_t handle, const struct side *before, const struct side *after,
                            int32_t layer, struct box box, unsigned passes)
 {
     struct walk walk;
     uint32_t cells;
+    struct plain_change c = plain_change_of(handle, before, after);
+    uint64_t view = view_max(aoi), own = before->radius > after->radius ? before->radius : after->radius;
+    uint64_t farthest = 4 * ((view > own ? view : own) + (uint64_t)aoi->options.cell_size);
+    bool plain = aoi->options.mode == AOI_RADIUS && !aoi->hysteresis && !z_matters(aoi) && farthest < 1u << 30 &&
+                 (!before->there || !after->there || before->layer == after->layer) &&
+                 (passes == (PASS_LOST | PASS_GAINED) || !before->there || !after->there);
     walk_start(&walk, aoi, layer, box);
     for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
         for (; cells--; cell++) {
+            if (!cell->count) continue;
             changes_reserve(&aoi->changes, cell->count);
-            const uint32_t *others = cell_handles(aoi, cell);
-            for (uint32_t i = 0; i < cell->count; i++) {
-                uint32_t other = others[i];
-                if (other == handle) continue;
-                struct side side = side_of(aoi, other);
-                struct pair_change change = pair_judge(aoi, handle, before, after, other, &side, &side);
-                if (!(change.before | change.after)) continue;
-                unsigned lost = change.before & ~change.after, gained = change.after & ~change.before;
-                if (passes & PASS_LOST) {
-                    if (lost) changes_add(&aoi->changes, UNSEES, lost, other);
-                    pair_settle_lost(aoi, handle, other, change);
-                }
-                if (passes & PASS_GAINED) {
-                    if (gained) changes_add(&aoi->changes, SEES, gained, other);
-                    pair_settle_kept(aoi, handle, after, other, &side, change);
-                }
+            if (plain) {
+                cell_collect_plain(aoi, &c, cell, passes);
+            } else {
+                cell_collect(aoi, handle, before, after, cell, passes);
             }
         }
     }
@@ -257,13 +316,15 @@ static void blocks_differ(struct aoi *aoi, uint32_t handle, const struct side *i
                           unsigned change)
 {
     if (!in->there) return;
-    struct box box = side_box(aoi, in), other = side_box(aoi, not_in);
+    struct box other = side_box(aoi, not_in);
     bool apart = other.empty || in->layer != not_in->layer;
-    for (uint32_t y = box.y0; y <= box.y1; y++) {
-        for (uint32_t x = box.x0; x <= box.x1; x++) {
-            if (!apart && box_holds(&other, x, y)) continue;
-            const struct cell *cell = cell_find(aoi, in->layer, x, y);
-            if (cell) emit(&aoi->emitter, handle, change, cell_handles(aoi, cell), cell->count);
+    struct walk walk;
+    uint32_t cells;
+    walk_start(&walk, aoi, in->layer, side_box(aoi, in));
+    for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
+        for (uint32_t i = 0; i < cells; i++) {
+            if (!apart && box_holds(&other, walk.x + i, walk.y - 1)) continue;
+            emit(&aoi->emitter, handle, change, cell_handles(aoi, &cell[i]), cell[i].count);
         }
     }
 }

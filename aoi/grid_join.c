@@ -239,15 +239,6 @@ static void page_join(struct join *join, const struct page *page, join_kernel *k
     }
 }
 
-static join_kernel *kernel_choose(const struct aoi *aoi)
-{
-#if defined(__x86_64__)
-    if (!aoi->plain && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) return join_row_avx2;
-#endif
-    (void)aoi;
-    return join_row_plain;
-}
-
 /* ---- the tick ---- */
 
 /* The stencil that costs least: those who see farther look for themselves, at several times the price a cell. */
@@ -280,7 +271,7 @@ static void join_pass(struct join *join, unsigned first)
     struct aoi *aoi = join->aoi;
     join->first = first;
     join->banded = first == SEES && aoi->hysteresis;
-    join_kernel *kernel = kernel_choose(aoi);
+    join_kernel *kernel = kernels_avx2(aoi) ? join_row_avx2 : join_row_plain;
     for (uint32_t p = 0; p < aoi->page_count; p++) page_join(join, aoi->pages[p], kernel);
     emit_flush(&aoi->emitter);
     for (size_t i = 0; i < aoi->mover_count; i++) mover_scan(aoi, aoi->movers[i], first, true);

@@ -10,18 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A copy pays from this population on; sparser cells are read through the bodies. */
-#define COPY_FROM 48
-/* Behind the copy: the generation, and filling up to whole fours. */
-#define COPY_TRAILER 4
-
-/* Classes 1..8: 4, 8 .. 32 words; then four a doubling: 40, 48, 56, 64, 80 .. */
-uint32_t pool_class_size(unsigned block_class)
-{
-    if (block_class <= 8) return block_class * 4;
-    unsigned above = block_class - 9;
-    return (8u << (above >> 2)) * (5 + (above & 3));
-}
+/* Copies pay while they stay in the caches; so many words of them there may be. */
+#define COPY_WORDS_MOST (160u << 10)
 
 static unsigned pool_class_for(size_t words)
 {
@@ -138,17 +128,6 @@ void pool_close(struct pool *pool)
     free(pool->words);
 }
 
-static uint32_t cell_room(const struct cell *cell)
-{
-    uint32_t size = pool_class_size(cell->block_class);
-    return cell->copied ? (size - COPY_TRAILER) / 2 : size;
-}
-
-static uint32_t *cell_generation(const struct aoi *aoi, const struct cell *cell)
-{
-    return aoi->pool.words + cell->offset + 2 * (size_t)cell_room(cell);
-}
-
 /* Moves the handles into a block of the class; with copied, the block is one for handles and a (stale) copy. */
 static bool cell_reblock(struct aoi *aoi, struct cell *cell, unsigned block_class, bool copied)
 {
@@ -157,13 +136,13 @@ static bool cell_reblock(struct aoi *aoi, struct cell *cell, unsigned block_clas
     uint32_t *words = aoi->pool.words;
     if (cell->count) memcpy(words + offset, words + cell->offset, cell->count * sizeof *words);
     if (cell->block_class) pool_give(&aoi->pool, cell->offset, cell->block_class);
-    if (cell->copied) aoi->copies--;
+    if (cell->copied) aoi->copy_words -= cell_room(cell);
     cell->offset = offset;
     cell->block_class = (uint8_t)block_class;
     cell->copied = copied;
     if (copied) {
-        aoi->copies++;
-        *cell_generation(aoi, cell) = 0;
+        aoi->copy_words += cell_room(cell);
+        cell->generation = 0;
     }
     return true;
 }
@@ -190,7 +169,7 @@ bool cell_reserve(struct aoi *aoi, struct cell *cell)
 bool cell_add(struct aoi *aoi, struct page *page, struct cell *cell, uint32_t handle)
 {
     if (!cell_reserve(aoi, cell)) return false;
-    cell_copy_spoil(aoi, cell);
+    cell_copy_spoil(cell);
     cell_handles(aoi, cell)[cell->count++] = handle;
     page->population++;
     return true;
@@ -201,7 +180,7 @@ void cell_remove_at(struct aoi *aoi, struct page *page, struct cell *cell, uint3
     uint32_t *handles = cell_handles(aoi, cell);
     handles[index] = handles[--cell->count];
     page->population--;
-    cell_copy_spoil(aoi, cell);
+    cell_copy_spoil(cell);
     cell_shrink(aoi, cell);
 }
 
@@ -210,7 +189,7 @@ void cell_cut_tail(struct aoi *aoi, struct page *page, struct cell *cell)
     cell->count -= cell->tail;
     page->population -= cell->tail;
     cell->tail = 0;
-    cell_copy_spoil(aoi, cell);
+    cell_copy_spoil(cell);
     cell_shrink(aoi, cell);
 }
 
@@ -228,25 +207,29 @@ uint32_t cell_search(const struct aoi *aoi, const struct cell *cell, uint32_t ha
     return i;
 }
 
-void cell_copy_spoil(struct aoi *aoi, struct cell *cell)
+/* Generations are short, so once in 65,535 ticks all copies are spoilt one by one. */
+void copies_age(struct aoi *aoi)
 {
-    if (cell->copied) *cell_generation(aoi, cell) = 0;
+    aoi->copies_stale = false;
+    if (++aoi->generation) return;
+    aoi->generation = 1;
+    for (uint32_t p = 0; p < aoi->page_count; p++) {
+        for (uint32_t c = 0; c < PAGE_CELLS; c++) aoi->pages[p]->cells[c].generation = 0;
+    }
 }
 
-const uint32_t *cell_copy(struct aoi *aoi, struct cell *cell)
+const uint32_t *cell_copy_make(struct aoi *aoi, struct cell *cell)
 {
-    if (cell->count < COPY_FROM) return NULL;
     if (!cell->copied) {
-        unsigned block_class = pool_class_for(2 * (cell->count + cell->count / 16 + 4) + COPY_TRAILER);
+        unsigned block_class = pool_class_for(2 * (size_t)(cell->count + 1));
+        if (aoi->copy_words + cell->count > COPY_WORDS_MOST) return NULL;
         if (!cell_reblock(aoi, cell, block_class, true)) return NULL;
     }
     uint32_t *handles = cell_handles(aoi, cell), *copy = handles + cell_room(cell);
-    uint32_t *generation = cell_generation(aoi, cell);
-    if (*generation == aoi->generation) return copy;
     for (uint32_t i = 0; i < cell->count; i++) {
         const struct body *body = &aoi->bodies[handles[i]];
         copy[i] = ((uint32_t)body->x & 0xffff) | (uint32_t)body->y << 16;
     }
-    *generation = aoi->generation;
+    cell->generation = aoi->generation;
     return copy;
 }

@@ -161,6 +161,6 @@ void aoi_tick(struct aoi *aoi, aoi_sink *sink, void *context)
     }
     aoi->jump_count = 0;
     aoi->staged = 0;
-    aoi->generation++;
+    copies_age(aoi);
     pages_sweep(aoi);
 }

@@ -1,7 +1,8 @@
-/* The row kernel, compiled twice: grid_join_plain.c and grid_join_avx2.c define JOIN_ROW and include this.
+/* The two inner loops, compiled twice: grid_kernels_plain.c and grid_kernels_avx2.c name them and include this.
  *
- * For each entity of the row: eight candidates at a time, in both directions of sight at once. Distances are of
- * differences modulo 2^16, which are the true ones for all candidates of the stencil. */
+ * SIFT takes from a dense cell what lies in a circle. JOIN_ROW joins a row; for each entity of it: eight candidates at
+ * a time, in both directions of sight at once. Distances are of differences modulo 2^16, which are the true ones for
+ * all candidates of the stencil. */
 #include "aoi/grid_join.h"
 
 #ifdef __AVX2__
@@ -282,4 +283,17 @@ void JOIN_ROW(struct join *join, uint32_t columns_from, uint32_t columns_to)
     } else {
         row_run_mixed(join, columns_from, columns_to, false);
     }
+}
+
+size_t SIFT(const uint32_t *copy, const uint32_t *handles, uint32_t count, uint32_t centre, uint32_t limit,
+            uint32_t *out)
+{
+    lanes at = lanes_all(centre), below = lanes_all(limit);
+    uint32_t *to = out;
+    for (uint32_t i = 0; i < count; i += 8) {
+        unsigned real = count - i < 8 ? (1u << (count - i)) - 1 : 0xff;
+        unsigned mask = lanes_mask(lanes_below(lanes_distance(lanes_load(copy + i), at), below));
+        to = pairs_put(to, handles + i, mask & real);
+    }
+    return (size_t)(to - out);
 }

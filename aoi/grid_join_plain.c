@@ -1,3 +1,0 @@
-/* The row kernel in plain C, for machines without AVX2; tested to be the same. */
-#define JOIN_ROW join_row_plain
-#include "aoi/grid_join_rows.h"
