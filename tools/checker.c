@@ -28,9 +28,9 @@ struct checker {
     uint32_t *census;
 
     /* The window: what each bot's place was, and how far at most it was from where it is now. */
-    struct position *samples[CHECKER_SAMPLES];
+    struct position *samples[CHECKER_HISTORY];
     uint32_t sample_count, sample_next;
-    uint32_t *reach;
+    uint32_t *reach, *reach_long;
 
     /* Bots by square of the grid, for finding who must be seen while moving. */
     uint32_t *starts, *order;
@@ -85,8 +85,9 @@ struct checker *checker_open(const struct checker_options *options)
     c->truth = zeroed(count, sizeof *c->truth);
     c->census = zeroed(count, sizeof *c->census);
     c->reach = zeroed(count, sizeof *c->reach);
+    c->reach_long = zeroed(count, sizeof *c->reach_long);
     c->order = zeroed(count, sizeof *c->order);
-    for (uint32_t i = 0; i < CHECKER_SAMPLES; i++) c->samples[i] = zeroed(count, sizeof **c->samples);
+    for (uint32_t i = 0; i < CHECKER_HISTORY; i++) c->samples[i] = zeroed(count, sizeof **c->samples);
     size_grid(c);
     c->starts = zeroed((size_t)c->grid_side * c->grid_side + 1, sizeof *c->starts);
     return c;
@@ -96,7 +97,7 @@ void checker_close(struct checker *c)
 {
     if (c == NULL) return;
     for (uint32_t i = 0; i < c->options.count; i++) free(c->seen[i].ids);
-    for (uint32_t i = 0; i < CHECKER_SAMPLES; i++) free(c->samples[i]);
+    for (uint32_t i = 0; i < CHECKER_HISTORY; i++) free(c->samples[i]);
     free(c->positions);
     free(c->placed);
     free(c->seen);
@@ -104,6 +105,7 @@ void checker_close(struct checker *c)
     free(c->truth);
     free(c->census);
     free(c->reach);
+    free(c->reach_long);
     free(c->order);
     free(c->starts);
     free(c->ids);
@@ -126,7 +128,7 @@ void checker_place(struct checker *c, uint32_t bot, struct position position)
 {
     if (!c->placed[bot]) {
         c->placed[bot] = true;
-        for (uint32_t i = 0; i < CHECKER_SAMPLES; i++) c->samples[i][bot] = position;
+        for (uint32_t i = 0; i < CHECKER_HISTORY; i++) c->samples[i][bot] = position;
     }
     c->positions[bot] = position;
 }
@@ -275,21 +277,27 @@ static bool stamp_all(struct checker *c, uint32_t observer, const uint64_t *ids,
 void checker_sample(struct checker *c)
 {
     memcpy(c->samples[c->sample_next], c->positions, c->options.count * sizeof *c->positions);
-    c->sample_next = (c->sample_next + 1) % CHECKER_SAMPLES;
+    c->sample_next = (c->sample_next + 1) % CHECKER_HISTORY;
     if (c->sample_count < CHECKER_SAMPLES) c->sample_count++;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 void checker_measure(struct checker *c)
 {
     for (uint32_t i = 0; i < c->options.count; i++) {
-        int64_t most = 0;
-        for (uint32_t s = 0; s < CHECKER_SAMPLES; s++) {
-            int64_t dx = (int64_t)c->samples[s][i].x - c->positions[i].x;
-            int64_t dy = (int64_t)c->samples[s][i].y - c->positions[i].y;
-            int64_t square = dx * dx + dy * dy;
-            if (square > most) most = square;
+        int64_t most = 0, most_long = 0;
+        for (uint32_t ago = 1; ago <= CHECKER_HISTORY; ago++) {
+            struct position then = c->samples[(c->sample_next + CHECKER_HISTORY - ago) % CHECKER_HISTORY][i];
+            int64_t dx = (int64_t)then.x - c->positions[i].x, dy = (int64_t)then.y - c->positions[i].y;
+            most_long = larger(most_long, dx * dx + dy * dy);
+            if (ago == CHECKER_SAMPLES) most = most_long;
         }
         c->reach[i] = (uint32_t)ceil(sqrt((double)most));
+        c->reach_long[i] = (uint32_t)ceil(sqrt((double)most_long));
     }
 }
 
@@ -409,7 +417,8 @@ void checker_calm(struct checker *c, uint32_t from, uint32_t to, checker_view *v
 enum checker_inside checker_inside(const struct checker *c, uint32_t bot, struct position centre, uint32_t radius)
 {
     int64_t dx = (int64_t)c->positions[bot].x - centre.x, dy = (int64_t)c->positions[bot].y - centre.y;
-    int64_t square = dx * dx + dy * dy, near = (int64_t)radius - c->reach[bot], far = (int64_t)radius + c->reach[bot];
+    int64_t square = dx * dx + dy * dy, near = (int64_t)radius - c->reach_long[bot];
+    int64_t far = (int64_t)radius + c->reach_long[bot];
     if (!c->placed[bot]) return CHECKER_OUTSIDE;
     if (near >= 0 && square <= near * near) return CHECKER_INSIDE;
     return square > far * far ? CHECKER_OUTSIDE : CHECKER_CROSSED;

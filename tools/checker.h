@@ -17,7 +17,8 @@
 
 #include "common/types.h"
 
-#define CHECKER_SAMPLES 8u  /* positions remembered: the window reaches over so many checker_sample */
+#define CHECKER_SAMPLES 8u  /* the window reaches over so many checker_sample */
+#define CHECKER_HISTORY 16u /* the long one, of checker_inside: what happens before the window has effects in it */
 #define CHECKER_FAULTS  16u /* described; all are counted */
 
 struct checker; /* opaque */
@@ -56,7 +57,7 @@ void checker_see(struct checker *c, uint64_t observer, uint64_t subject);
 void checker_unsee(struct checker *c, uint64_t observer, uint64_t subject);
 void checker_update(struct checker *c, uint64_t observer, uint64_t subject);
 
-/* Remembers all positions as they are now; the eighth last sample falls out of the window. */
+/* Remembers all positions as they are now. */
 void checker_sample(struct checker *c);
 /* Every view against the window. Needs CHECKER_SAMPLES samples, else it looks at nothing. O(count * seen). */
 void checker_moving(struct checker *c);
@@ -77,11 +78,11 @@ void checker_census_end(struct checker *c, struct checker_census *out);
 #define CHECKER_STATE_MAX 4096u
 size_t checker_state(uint64_t id, uint8_t out[CHECKER_STATE_MAX]);
 
-/* Whether the closed circle holds the bot: for the whole window, at no time of it, or neither is known. As of the last
- * checker_measure. */
+/* Whether the closed circle holds the bot: for the whole long window, at no time of it, or neither is known. As of the
+ * last checker_measure. */
 enum checker_inside { CHECKER_INSIDE, CHECKER_OUTSIDE, CHECKER_CROSSED };
 enum checker_inside checker_inside(const struct checker *c, uint32_t bot, struct position centre, uint32_t radius);
-/* How far everybody has been, within the window, from where it is now. checker_moving does it too. */
+/* How far everybody has been, within the windows, from where it is now. checker_moving does it too. */
 void checker_measure(struct checker *c);
 
 /* Whom a bot sees by its callbacks, ids ascending. */

@@ -119,7 +119,7 @@ static void try_events(struct trial *t)
     struct swarm *s = t->swarm;
     /* Those that were emitted while all moved are judged with the window that still knows of it. */
     while (hearing_open_count(s->hearing) > 0) swarm_run(s, trial_sample(t, loop_now_us()));
-    for (uint32_t i = 0; i < CHECKER_SAMPLES; i++) checker_sample(s->checker);
+    for (uint32_t i = 0; i < CHECKER_HISTORY; i++) checker_sample(s->checker);
     checker_measure(s->checker);
     for (uint32_t i = 0; i < t->events_in_calms; i++) swarm_emit(s);
     uint64_t until_us = loop_now_us() + t->patience_ms * UINT64_C(1000);
@@ -168,8 +168,9 @@ uint64_t trial_sample(struct trial *t, uint64_t now_us)
     struct checker *checker = t->swarm->checker;
     checker_sample(checker);
     checker_measure(checker);
-    /* Events are judged while the window still reaches back to when they were emitted. */
-    hearing_judge(t->swarm->hearing, now_us, t->window_ms * UINT64_C(800));
+    /* An event may take the forgiven delay to be heard, and a hearer's place as long to be known where it is told: the
+     * long window still reaches back before the event. */
+    hearing_judge(t->swarm->hearing, now_us, t->window_ms * UINT64_C(1000));
     return now_us + t->window_ms * UINT64_C(1000) / (CHECKER_SAMPLES - 1);
 }
 
