@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void put(struct writer *w, const char *text)
@@ -97,10 +98,8 @@ void json_double(struct writer *w, double v)
     CHECK(isfinite(v));
     separate(w);
     snprintf(digits, sizeof digits, "%.15g", v);
-    double back = 0;
-    if (sscanf(digits, "%lf", &back) != 1 || memcmp(&back, &v, sizeof v) != 0) {
-        snprintf(digits, sizeof digits, "%.17g", v);
-    }
+    double back = strtod(digits, NULL);
+    if (back < v || back > v) snprintf(digits, sizeof digits, "%.17g", v);
     put(w, digits);
 }
 

@@ -68,11 +68,11 @@ struct fixture {
     uint64_t published;
 };
 
-static void fixture_step(struct fixture *f, struct event in);
+static inline void fixture_step(struct fixture *f, struct event in);
 
 /* ---- the store ---- */
 
-static enum terrane_error store_save(struct fixture *f, const uint8_t *bytes, size_t size)
+static inline enum terrane_error store_save(struct fixture *f, const uint8_t *bytes, size_t size)
 {
     struct store_map m, again;
     struct store_leaf leaf;
@@ -119,7 +119,7 @@ static enum terrane_error store_save(struct fixture *f, const uint8_t *bytes, si
     return TERRANE_ERR_OK;
 }
 
-static void store_answer(struct fixture *f, enum terrane_error error, bool save)
+static inline void store_answer(struct fixture *f, enum terrane_error error, bool save)
 {
     struct writer w = {0};
     if (!save && error == TERRANE_ERR_OK) {
@@ -141,7 +141,7 @@ static void store_answer(struct fixture *f, enum terrane_error error, bool save)
 }
 
 /* Answers the operation that waits, as the mood is now. */
-static void store_release(struct fixture *f)
+static inline void store_release(struct fixture *f)
 {
     ck_assert(f->asked);
     if (f->mood == MOOD_DOWN) {
@@ -157,7 +157,7 @@ static void store_release(struct fixture *f)
     store_answer(f, error, f->held_save);
 }
 
-static void store_asked(struct fixture *f, const struct output *output)
+static inline void store_asked(struct fixture *f, const struct output *output)
 {
     ck_assert_msg(!f->asked, "two store operations at once");
     f->asked = true;
@@ -173,7 +173,7 @@ static void store_asked(struct fixture *f, const struct output *output)
 
 /* ---- what is told ---- */
 
-static void told_check(struct fixture *f, const struct ownership *map)
+static inline void told_check(struct fixture *f, const struct ownership *map)
 {
     for (uint32_t i = 0; i < map->now.leaf_count; i++) {
         const struct leaf_owner *leaf = &map->now.leaves[i];
@@ -196,7 +196,7 @@ static void told_check(struct fixture *f, const struct ownership *map)
     }
 }
 
-static void tester_take(void *context, struct cursor message, bool sure)
+static inline void tester_take(void *context, struct cursor message, bool sure)
 {
     struct tester *t = context;
     enum message_kind kind;
@@ -218,7 +218,7 @@ static void tester_take(void *context, struct cursor message, bool sure)
     }
 }
 
-static struct tester *tester_of(struct fixture *f, struct node_id node)
+static inline struct tester *tester_of(struct fixture *f, struct node_id node)
 {
     for (uint32_t i = 0; i < TESTERS_MAX; i++) {
         if (f->testers[i].used && node_id_equal(f->testers[i].info.node, node)) return &f->testers[i];
@@ -226,7 +226,7 @@ static struct tester *tester_of(struct fixture *f, struct node_id node)
     return NULL;
 }
 
-static void tester_receive(struct fixture *f, struct tester *t, const uint8_t *bytes, size_t size)
+static inline void tester_receive(struct fixture *f, struct tester *t, const uint8_t *bytes, size_t size)
 {
     struct packet packet;
     uint64_t lost;
@@ -242,7 +242,7 @@ static void tester_receive(struct fixture *f, struct tester *t, const uint8_t *b
     told_check(f, &t->map);
 }
 
-static void fixture_published(struct fixture *f, const uint8_t *bytes, size_t size)
+static inline void fixture_published(struct fixture *f, const uint8_t *bytes, size_t size)
 {
     struct map map;
     ck_assert_uint_gt(size, 4);
@@ -253,7 +253,7 @@ static void fixture_published(struct fixture *f, const uint8_t *bytes, size_t si
     told_check(f, &f->feed);
 }
 
-static void fixture_linked(struct fixture *f, const struct output *output)
+static inline void fixture_linked(struct fixture *f, const struct output *output)
 {
     struct tester *t = tester_of(f, output->node);
     ck_assert_uint_gt(output->size, 1);
@@ -262,7 +262,7 @@ static void fixture_linked(struct fixture *f, const struct output *output)
     f->ups[f->up_count++] = (uint32_t)(t - f->testers);
 }
 
-static void fixture_output(struct fixture *f, const struct output *output)
+static inline void fixture_output(struct fixture *f, const struct output *output)
 {
     const uint8_t *bytes = outbox_bytes(&f->out, output);
     struct tester *t = tester_of(f, output->node);
@@ -282,7 +282,7 @@ static void fixture_output(struct fixture *f, const struct output *output)
     }
 }
 
-static void fixture_step(struct fixture *f, struct event in)
+static inline void fixture_step(struct fixture *f, struct event in)
 {
     outbox_clear(&f->out);
     coordinator_step(f->core, &in, f->now_us, &f->out);
@@ -296,7 +296,7 @@ static void fixture_step(struct fixture *f, struct event in)
 
 /* ---- running ---- */
 
-static struct coordinator_options fixture_options(void)
+static inline struct coordinator_options fixture_options(void)
 {
     struct coordinator_options options = {.info = {.role = ROLE_COORDINATOR, .node = {900}, .name = "coordinator"},
                                           .world = world_default(),
@@ -305,19 +305,19 @@ static struct coordinator_options fixture_options(void)
     return options;
 }
 
-static void fixture_start(struct fixture *f)
+static inline void fixture_start(struct fixture *f)
 {
     ck_assert_int_eq(coordinator_open(&f->options, &f->core), TERRANE_ERR_OK);
     fixture_step(f, (struct event){.kind = EVENT_START});
 }
 
-static void fixture_open(struct fixture *f, const struct coordinator_options *options)
+static inline void fixture_open(struct fixture *f, const struct coordinator_options *options)
 {
     *f = (struct fixture){.now_us = 1000 * MS, .options = *options};
     fixture_start(f);
 }
 
-static void tester_close(struct tester *t)
+static inline void tester_close(struct tester *t)
 {
     session_close(t->session);
     session_close(t->greeter);
@@ -325,7 +325,7 @@ static void tester_close(struct tester *t)
     *t = (struct tester){0};
 }
 
-static void fixture_close(struct fixture *f)
+static inline void fixture_close(struct fixture *f)
 {
     for (uint32_t i = 0; i < TESTERS_MAX; i++) tester_close(&f->testers[i]);
     coordinator_close(f->core);
@@ -344,7 +344,7 @@ static void fixture_close(struct fixture *f)
 
 /* The process ends and another takes its place, over the same store. What it was saving arrives after the other has
  * loaded. */
-static void fixture_restart(struct fixture *f)
+static inline void fixture_restart(struct fixture *f)
 {
     coordinator_close(f->core);
     writer_clear(&f->late);
@@ -354,7 +354,7 @@ static void fixture_restart(struct fixture *f)
     fixture_start(f);
 }
 
-static struct tester *tester_new(struct fixture *f, enum node_role role, const char *name, uint64_t node)
+static inline struct tester *tester_new(struct fixture *f, enum node_role role, const char *name, uint64_t node)
 {
     for (uint32_t i = 0; i < TESTERS_MAX; i++) {
         struct tester *t = &f->testers[i];
@@ -376,7 +376,7 @@ static struct tester *tester_new(struct fixture *f, enum node_role role, const c
     return NULL;
 }
 
-static void tester_flush(struct fixture *f, struct tester *t, struct session *session)
+static inline void tester_flush(struct fixture *f, struct tester *t, struct session *session)
 {
     while (session != NULL && session_fill(session, f->now_us, &f->packet)) {
         if (t->cut) continue;
@@ -386,7 +386,7 @@ static void tester_flush(struct fixture *f, struct tester *t, struct session *se
     }
 }
 
-static void tester_hello(struct fixture *f, struct tester *t)
+static inline void tester_hello(struct fixture *f, struct tester *t)
 {
     if (t->greeter == NULL) t->greeter = session_open(&(struct session_options){.self = t->info.node});
     writer_clear(&f->message);
@@ -396,7 +396,7 @@ static void tester_hello(struct fixture *f, struct tester *t)
 }
 
 /* Says `owned` entities for each leaf of its map that it owns. */
-static void tester_beat(struct fixture *f, struct tester *t, uint32_t owned)
+static inline void tester_beat(struct fixture *f, struct tester *t, uint32_t owned)
 {
     struct heartbeat beat = {.term = t->map.term, .rev = t->map.rev, .tick = 7, .ghosts = 3};
     if (t->session == NULL) return;
@@ -416,7 +416,7 @@ static void tester_beat(struct fixture *f, struct tester *t, uint32_t owned)
     tester_flush(f, t, t->session);
 }
 
-static void tester_bye(struct fixture *f, struct tester *t)
+static inline void tester_bye(struct fixture *f, struct tester *t)
 {
     writer_clear(&f->message);
     bye_encode(&f->message);
@@ -424,7 +424,7 @@ static void tester_bye(struct fixture *f, struct tester *t)
     tester_flush(f, t, t->session);
 }
 
-static struct tester *tester_join(struct fixture *f, enum node_role role, const char *name, uint64_t node)
+static inline struct tester *tester_join(struct fixture *f, enum node_role role, const char *name, uint64_t node)
 {
     struct tester *t = tester_new(f, role, name, node);
     tester_hello(f, t);
@@ -432,7 +432,7 @@ static struct tester *tester_join(struct fixture *f, enum node_role role, const 
 }
 
 /* Time passes; deadlines are served, and who is connected beats every 250 ms. */
-static void fixture_run(struct fixture *f, uint64_t span_us)
+static inline void fixture_run(struct fixture *f, uint64_t span_us)
 {
     uint64_t until_us = f->now_us + span_us;
     while (f->now_us < until_us) {
@@ -448,7 +448,7 @@ static void fixture_run(struct fixture *f, uint64_t span_us)
     }
 }
 
-static uint32_t leaves_of(const struct fixture *f, const struct ownership *map, const struct tester *t)
+static inline uint32_t leaves_of(const struct fixture *f, const struct ownership *map, const struct tester *t)
 {
     uint32_t count = 0;
     (void)f;
@@ -456,7 +456,7 @@ static uint32_t leaves_of(const struct fixture *f, const struct ownership *map, 
     return count;
 }
 
-static struct coordinator_stats fixture_stats(const struct fixture *f)
+static inline struct coordinator_stats fixture_stats(const struct fixture *f)
 {
     struct coordinator_stats stats;
     coordinator_stats(f->core, &stats);
