@@ -3,7 +3,6 @@
 #include "proto/session.h"
 
 #include "common/limits.h"
-#include "tests/unit/allocations.h"
 #include "tests/unit/suite.h"
 
 #include <string.h>
@@ -415,67 +414,11 @@ START_TEST(an_ack_travels_alone_only_if_nothing_else_is_to_be_said_and_is_not_ac
 }
 END_TEST
 
-/* libcheck's assertions allocate, so the loop only counts. */
-static void count_deliver(void *context, struct cursor message, bool sure)
-{
-    uint64_t *counts = context;
-    (void)message;
-    counts[sure ? 1 : 0]++;
-}
-
-static bool steady_tick(struct channel *c, uint32_t tick, uint64_t *counts)
-{
-    struct packet packet;
-    uint64_t lost;
-    bool well = true;
-    for (uint32_t i = 0; i < 40; i++) {
-        well = side_push(c, &c->sides[0], i % 2 == 0, 100 + tick % 50) == TERRANE_ERR_OK && well;
-    }
-    for (uint32_t from = 0; from < 2; from++) {
-        while (session_fill(c->sides[from].session, c->now_us, &c->packet)) {
-            well = packet_decode(c->packet.data, c->packet.size, &packet) == TERRANE_ERR_OK && well;
-            well = session_receive(c->sides[1 - from].session, c->now_us, &packet, count_deliver, counts, &lost) ==
-                       TERRANE_ERR_OK &&
-                   well;
-        }
-    }
-    c->now_us += 50 * MS;
-    return well;
-}
-
-START_TEST(the_steady_state_allocates_nothing)
-{
-    static struct channel c;
-    channel_open(&c, 1, NULL);
-    uint64_t counts[2] = {0}, before = 0;
-    bool well = true;
-    for (uint32_t tick = 0; tick < 300; tick++) {
-        if (tick == 100) before = allocations;
-        well = steady_tick(&c, tick, counts) && well;
-    }
-    uint64_t after = allocations;
-    ck_assert(well);
-    ck_assert_uint_gt(before, 0);
-    ck_assert_uint_eq(after, before);
-    ck_assert_uint_eq(counts[0], 300 * 20);
-    ck_assert_uint_eq(counts[1], 300 * 20);
-    channel_close(&c);
-}
-END_TEST
-
-int main(void)
-{
-    allocations_start();
-    const TTest *const tests[] = {
-        every_seed_delivers_sure_once_in_order_and_counts_each_lost_fast_packet,
-        a_full_queue_refuses_counts_and_recovers_when_the_peer_answers,
-        a_message_above_the_limit_is_refused_and_nothing_is_queued,
-        packets_of_or_to_another_incarnation_deliver_and_acknowledge_nothing,
-        acks_of_what_was_never_sent_and_forged_numbers_change_nothing,
-        at_most_4_mib_are_in_flight_and_a_silent_peer_is_only_probed,
-        before_the_peer_is_known_fast_messages_go_to_whoever_listens,
-        an_ack_travels_alone_only_if_nothing_else_is_to_be_said_and_is_not_acknowledged,
-        the_steady_state_allocates_nothing,
-    };
-    return suite_run("session", tests, sizeof tests / sizeof *tests);
-}
+SUITE_MAIN("session", every_seed_delivers_sure_once_in_order_and_counts_each_lost_fast_packet,
+           a_full_queue_refuses_counts_and_recovers_when_the_peer_answers,
+           a_message_above_the_limit_is_refused_and_nothing_is_queued,
+           packets_of_or_to_another_incarnation_deliver_and_acknowledge_nothing,
+           acks_of_what_was_never_sent_and_forged_numbers_change_nothing,
+           at_most_4_mib_are_in_flight_and_a_silent_peer_is_only_probed,
+           before_the_peer_is_known_fast_messages_go_to_whoever_listens,
+           an_ack_travels_alone_only_if_nothing_else_is_to_be_said_and_is_not_acknowledged)
