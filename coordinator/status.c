@@ -16,6 +16,16 @@ static void put_node(struct coordinator *c, const struct node_info *info)
     json_key(w, "inbox"), json_text(w, info->inbox_url);
 }
 
+/* Where tools ask and listen. */
+static void put_sockets(struct coordinator *c, const struct node_info *info)
+{
+    struct writer *w = &c->json;
+    json_key(w, "query"), json_text(w, info->query_url);
+    json_key(w, "feeds"), json_open(w, '[');
+    for (uint32_t i = 0; i < info->feed_count; i++) json_text(w, info->feed_urls[i]);
+    json_close(w, ']');
+}
+
 static uint64_t owned_by(const struct coordinator *c, struct node_id node)
 {
     uint64_t owned = 0;
@@ -32,10 +42,7 @@ static void put_server(struct coordinator *c, const struct member *m)
     for (uint32_t i = 0; i < c->leaf_count; i++) leaves += node_id_equal(c->leaves[i].owner.primary, m->info.node);
     json_open(w, '{');
     put_node(c, &m->info);
-    json_key(w, "query"), json_text(w, m->info.query_url);
-    json_key(w, "feeds"), json_open(w, '[');
-    for (uint32_t i = 0; i < m->info.feed_count; i++) json_text(w, m->info.feed_urls[i]);
-    json_close(w, ']');
+    put_sockets(c, &m->info);
     json_key(w, "ghost_feed"), json_text(w, m->info.ghost_feed_url);
     json_key(w, "capacity"), json_uint(w, m->capacity);
     json_key(w, "leaves"), json_uint(w, leaves);
@@ -121,6 +128,7 @@ static void status_write(struct coordinator *c)
     json_open(w, '{');
     json_key(w, "role"), json_text(w, "coordinator");
     put_node(c, &c->options.info);
+    put_sockets(c, &c->options.info);
     json_key(w, "world"), json_world(w, &c->options.world);
     json_key(w, "term"), json_uint(w, stats.term);
     json_key(w, "rev"), json_uint(w, stats.rev);
