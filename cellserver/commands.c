@@ -50,6 +50,14 @@ static void enter_new(struct cellserver *cs, const struct enter *m, struct node_
     cs->stats.enters++;
 }
 
+/* A gateway enters an id anew only when its last life is over. If that life is still on its way from here, its new
+ * owner has ended it and the ACCEPT has yet to come. */
+static bool life_is_over(const struct entity *e, struct node_id gateway, const struct enter *m)
+{
+    return e->status == ENTITY_OWNED && e->leaving && node_id_equal(e->gateway, gateway) &&
+           m->record.version > e->version && m->sequence > e->state_sequence;
+}
+
 void command_enter(struct cellserver *cs, uint32_t peer, struct cursor message)
 {
     struct enter m;
@@ -60,6 +68,11 @@ void command_enter(struct cellserver *cs, uint32_t peer, struct cursor message)
     }
     struct result result = {.request = m.request, .id = m.record.id, .version = m.record.version};
     uint32_t known = entity_find(cs, m.record.id), leaf = NONE;
+    if (known != NONE && life_is_over(&cs->entities[known], gateway, &m)) {
+        handoff_abandon(cs, known);
+        entity_remove(cs, known);
+        known = NONE;
+    }
     struct entity *e = known == NONE ? NULL : &cs->entities[known];
     if (e != NULL && e->status == ENTITY_OWNED) {
         bool again = node_id_equal(e->gateway, gateway) && e->enter_request == m.request;

@@ -62,8 +62,9 @@ void handoff_check(struct cellserver *cs, uint32_t at)
         stray(cs, at);
     } else {
         ARRAY_RESERVE(cs->drafts, cs->draft_room, cs->draft_count + 1);
-        cs->drafts[cs->draft_count++] =
-            (struct offer_draft){.entity = at, .from = cs->leaves[e->leaf].key, .to = owner->leaf};
+        cs->drafts[cs->draft_count++] = (struct offer_draft){
+            .entity = at, .order = ++cs->draft_order, .from = cs->leaves[e->leaf].key, .to = owner->leaf};
+        e->draft_order = cs->draft_order;
         e->leaving = true;
         e->offered_to = owner->primary;
         cs->stats.leaving++;
@@ -93,6 +94,13 @@ static bool draft_before(const struct cellserver *cs, const struct offer_draft *
 
 static void drafts_sort(struct cellserver *cs)
 {
+    uint32_t valid = 0;
+    for (uint32_t i = 0; i < cs->draft_count; i++) {
+        const struct entity *e = &cs->entities[cs->drafts[i].entity];
+        bool holds = e->status == ENTITY_OWNED && e->leaving && e->draft_order == cs->drafts[i].order;
+        if (holds) cs->drafts[valid++] = cs->drafts[i];
+    }
+    cs->draft_count = valid;
     for (uint32_t i = 1; i < cs->draft_count; i++) {
         struct offer_draft draft = cs->drafts[i];
         uint32_t j = i;
@@ -256,6 +264,15 @@ void handoff_buffer(struct cellserver *cs, uint32_t at, struct node_id gateway, 
     b->gateway = gateway;
     writer_clear(&b->command);
     writer_raw(&b->command, command.at, (size_t)(command.end - command.at));
+}
+
+void handoff_abandon(struct cellserver *cs, uint32_t at)
+{
+    for (uint32_t i = 0; i < cs->buffered_count; i++) {
+        if (cs->buffered[i].entity == at) cs->buffered[i].used = false;
+    }
+    cs->entities[at].leaving = cs->entities[at].move_buffered = false;
+    cs->stats.leaving--;
 }
 
 /* The oldest waiting command of an entity; NULL: none. */

@@ -52,7 +52,8 @@ struct entity {
     uint64_t position_sequence, state_sequence, radius_sequence, enter_request;
     uint32_t leaf; /* own leaf (index); owned only */
     uint32_t region_slot, ghost_slot;
-    uint32_t aoi;       /* handle */
+    uint32_t aoi;               /* handle */
+    uint64_t draft_order;       /* of its draft */
     uint64_t buffered_sequence; /* of the buffered move: an OFFER still to be written must not claim to hold it */
     uint64_t joined_at; /* cs->published when it joined its leaf: while equal, no subscriber has heard of it there */
     uint32_t view_head; /* newest pending view change, NONE */
@@ -124,8 +125,10 @@ struct absent_gateway {
     uint64_t until_us;
 };
 
+/* An OFFER to be written at the next tick; void if its entity has another draft or does not leave any more. */
 struct offer_draft {
     uint32_t entity;
+    uint64_t order;
     struct quadkey from, to;
 };
 
@@ -179,7 +182,7 @@ struct cellserver {
     uint32_t draft_count, draft_room;
     struct buffered *buffered;
     uint32_t buffered_count, buffered_room;
-    uint64_t buffered_order;
+    uint64_t buffered_order, draft_order;
     struct forward_entry *forwards; /* a ring in order of until_us */
     uint32_t forward_first, forward_count, forward_room;
     struct table forward_index; /* entity id -> ring position */
@@ -256,6 +259,8 @@ void handoff_buffer(struct cellserver *cs, uint32_t index, struct node_id gatewa
 /* Sends a command on to where the entity went. False: nobody knows. */
 bool handoff_forward(struct cellserver *cs, struct entity_id id, struct node_id gateway, uint32_t hops,
                      struct cursor command);
+/* A leaving entity's life has ended elsewhere: its buffered commands are nobody's, it may be removed. */
+void handoff_abandon(struct cellserver *cs, uint32_t index);
 void handoff_undo(struct cellserver *cs, struct node_id node); /* that destination is gone */
 /* Commands that waited until their entity was published. */
 void handoff_run_deferred(struct cellserver *cs);
