@@ -12,6 +12,7 @@
 
 /* Copies pay while they stay in the caches; so many words of them there may be. */
 #define COPY_WORDS_MOST (160u << 10)
+#define POOL_SLACK      (64u << 10)
 
 static unsigned pool_class_for(size_t words)
 {
@@ -58,9 +59,16 @@ static uint32_t pool_cut(struct pool *pool, unsigned block_class)
     return 0;
 }
 
+/* The slack on top of `used` words: a sixteenth, but enough for a small world never to need more in its steady state. */
+static size_t pool_slack(size_t used)
+{
+    size_t least = used / 2 < POOL_SLACK ? used / 2 : POOL_SLACK;
+    return 1024 + (used / 16 > least ? used / 16 : least);
+}
+
 static bool pool_grow(struct pool *pool, uint32_t want)
 {
-    size_t size = pool->size + pool->size / 16 + want + 1024;
+    size_t size = pool->size + pool_slack(pool->size) + want;
     if (size > UINT32_MAX) return false;
     uint32_t *words = realloc(pool->words, (size + POOL_PADDING) * sizeof *words);
     if (!words) return false;
@@ -91,7 +99,7 @@ static bool pool_compact(struct aoi *aoi, uint32_t want)
 {
     struct pool *pool = &aoi->pool;
     size_t most = pool->used - pool->idle + 4;
-    size_t size = most + most / 16 + want + 1024, used = 4;
+    size_t size = most + pool_slack(most) + want, used = 4;
     uint32_t *words = calloc(size + POOL_PADDING, sizeof *words);
     if (!words) return false;
     for (uint32_t p = 0; p < aoi->page_count; p++) {

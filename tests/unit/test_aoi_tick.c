@@ -1,0 +1,301 @@
+/* Whole ticks of hundreds: against brute force, plain against AVX2, and without a single allocation. */
+#include "tests/unit/aoi_oracle.h"
+#include "tests/unit/suite.h"
+
+#include <stdatomic.h>
+
+/* ---- counting allocations ---- */
+
+#if defined(__SANITIZE_ADDRESS__)
+#define COUNTS_ALLOCATIONS 0 /* the sanitizer has the allocator for itself */
+#else
+#define COUNTS_ALLOCATIONS 1
+static atomic_size_t allocations;
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *memory, size_t size);
+
+void *malloc(size_t size)
+{
+    allocations++;
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    allocations++;
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    allocations++;
+    return __libc_realloc(memory, size);
+}
+#endif
+
+/* ---- crowds ---- */
+
+struct crowd {
+    enum aoi_mode mode;
+    int32_t cell_size, hysteresis;
+    int64_t side;                     /* of the square they are in, in cells */
+    uint32_t radius_most;             /* 0: all have the cell's size */
+    unsigned jumpers, blind, resting; /* percent */
+    uint32_t z_range;
+    unsigned layers;
+};
+
+static struct aoi_options crowd_options(const struct crowd *crowd)
+{
+    int32_t half = (int32_t)(crowd->side * crowd->cell_size / 2);
+    return (struct aoi_options){.mode = crowd->mode,
+                                .cell_size = crowd->cell_size,
+                                .min_x = -half - 17,
+                                .min_y = -half,
+                                .max_x = half,
+                                .max_y = half + 5,
+                                .hysteresis = crowd->hysteresis,
+                                .z_range = crowd->z_range};
+}
+
+static int64_t bounded(int64_t v, int64_t low, int64_t high)
+{
+    return v < low ? low : v > high ? high : v;
+}
+
+static struct position crowd_place(struct oracle *o, const struct crowd *crowd, const struct oracle_entity *from)
+{
+    const struct aoi_options *b = &o->options;
+    int64_t step = crowd->cell_size / 6 + 1, x, y;
+    if (from && !oracle_chance(o, crowd->jumpers)) {
+        x = from->x + oracle_between(o, -step, step);
+        y = from->y + oracle_between(o, -step, step);
+    } else {
+        x = oracle_between(o, b->min_x, (int64_t)b->max_x - 1);
+        y = oracle_between(o, b->min_y, (int64_t)b->max_y - 1);
+    }
+    return (struct position){.x = (int32_t)bounded(x, b->min_x, (int64_t)b->max_x - 1),
+                             .y = (int32_t)bounded(y, b->min_y, (int64_t)b->max_y - 1),
+                             .z = crowd->z_range == UINT32_MAX ? 0 : (int32_t)oracle_between(o, -4, 4)};
+}
+
+static void crowd_enter(struct oracle *o, const struct crowd *crowd)
+{
+    for (size_t i = 0; i < o->room; i++) {
+        uint32_t radius =
+            crowd->radius_most ? (uint32_t)oracle_between(o, 1, crowd->radius_most) : (uint32_t)crowd->cell_size;
+        if (oracle_chance(o, crowd->blind)) radius = 0;
+        struct oracle_entity *e = &o->entities[i];
+        struct position at = crowd_place(o, crowd, NULL);
+        uint16_t layer = (uint16_t)oracle_between(o, 0, crowd->layers);
+        *e = (struct oracle_entity){.live = true, .x = at.x, .y = at.y, .z = at.z, .radius = radius, .layer = layer};
+        struct aoi_place place = {.position = at, .radius = radius, .layer = layer};
+        ck_assert_int_eq(aoi_enter(o->aoi, (struct entity_id){i + 1}, &place, NULL, NULL, &e->handle), TERRANE_ERR_OK);
+        o->by_handle[e->handle] = (uint32_t)i;
+    }
+    oracle_check(o, false);
+}
+
+static void crowd_run(const struct crowd *crowd, size_t count, uint64_t seed, unsigned ticks, bool plain)
+{
+    struct oracle o;
+    struct aoi_options options = crowd_options(crowd);
+    oracle_open(&o, &options, count, seed);
+    aoi_force_plain(o.aoi, plain);
+    crowd_enter(&o, crowd);
+    for (unsigned tick = 0; tick < ticks; tick++) {
+        for (size_t i = 0; i < count; i++) {
+            if (!oracle_chance(&o, crowd->resting)) oracle_stage(&o, i, crowd_place(&o, crowd, &o.entities[i]));
+        }
+        oracle_tick(&o, true);
+    }
+    ck_assert_uint_gt(o.events, count / 4);
+    oracle_close(&o);
+}
+
+static const struct crowd crowds[] = {
+    {.mode = AOI_BLOCK, .cell_size = 100, .side = 12, .z_range = UINT32_MAX},
+    {.mode = AOI_BLOCK, .cell_size = 64, .side = 70, .z_range = UINT32_MAX, .jumpers = 10, .resting = 30},
+    {.mode = AOI_BLOCK, .cell_size = 64, .side = 5, .z_range = UINT32_MAX, .layers = 2},
+    {.mode = AOI_BLOCK, .cell_size = 100, .side = 8, .z_range = 2},
+    {.mode = AOI_RADIUS, .cell_size = 100, .side = 12, .z_range = UINT32_MAX},
+    {.mode = AOI_RADIUS, .cell_size = 8192, .side = 34, .z_range = UINT32_MAX, .blind = 50},
+    {.mode = AOI_RADIUS, .cell_size = 8192, .side = 10, .z_range = UINT32_MAX, .jumpers = 20, .resting = 20},
+    {.mode = AOI_RADIUS, .cell_size = 100, .side = 10, .z_range = UINT32_MAX, .radius_most = 100},
+    {.mode = AOI_RADIUS, .cell_size = 100, .side = 36, .z_range = UINT32_MAX, .radius_most = 350, .layers = 1},
+    {.mode = AOI_RADIUS, .cell_size = 4, .side = 200, .z_range = UINT32_MAX, .radius_most = 80, .jumpers = 5},
+    {.mode = AOI_RADIUS, .cell_size = 65536, .side = 12, .z_range = UINT32_MAX},
+    {.mode = AOI_RADIUS, .cell_size = 1000003, .side = 9, .z_range = UINT32_MAX, .radius_most = 1500000},
+    {.mode = AOI_RADIUS, .cell_size = 100, .side = 12, .z_range = UINT32_MAX, .hysteresis = 15},
+    {.mode = AOI_RADIUS,
+     .cell_size = 100,
+     .side = 10,
+     .z_range = UINT32_MAX,
+     .hysteresis = 30,
+     .radius_most = 90,
+     .jumpers = 10,
+     .blind = 20},
+    {.mode = AOI_RADIUS, .cell_size = 65536, .side = 10, .z_range = UINT32_MAX, .hysteresis = 9000, .jumpers = 5},
+    {.mode = AOI_RADIUS, .cell_size = 100, .side = 8, .z_range = 3, .hysteresis = 10},
+};
+
+START_TEST(a_tick_of_a_crowd_equals_the_difference_of_all_views)
+{
+    for (size_t i = 0; i < sizeof crowds / sizeof *crowds; i++) {
+        for (uint64_t seed = 1; seed <= 3; seed++) crowd_run(&crowds[i], 250 + 100 * seed, seed * 31 + i, 8, false);
+    }
+}
+END_TEST
+
+START_TEST(a_tick_without_vectors_equals_the_difference_of_all_views)
+{
+    for (size_t i = 0; i < sizeof crowds / sizeof *crowds; i++) crowd_run(&crowds[i], 350, 900 + i, 8, true);
+}
+END_TEST
+
+START_TEST(an_entity_with_a_vast_radius_among_many_sees_all_and_slows_no_stencil)
+{
+    struct crowd crowd = {.mode = AOI_RADIUS, .cell_size = 100, .side = 40, .z_range = UINT32_MAX, .hysteresis = 5};
+    struct aoi_options options = crowd_options(&crowd);
+    struct oracle o;
+    oracle_open(&o, &options, 400, 5);
+    crowd_enter(&o, &crowd);
+    for (size_t i = 0; i < 4; i++) {
+        o.entities[i].radius = i < 3 ? 100000 : 1900;
+        ck_assert_int_eq(aoi_set_radius(o.aoi, o.entities[i].handle, o.entities[i].radius, oracle_sink, &o),
+                         TERRANE_ERR_OK);
+        oracle_check(&o, true);
+    }
+    crowd.jumpers = 3;
+    for (unsigned tick = 0; tick < 10; tick++) {
+        for (size_t i = 0; i < o.room; i++) oracle_stage(&o, i, crowd_place(&o, &crowd, &o.entities[i]));
+        oracle_tick(&o, true);
+    }
+    for (size_t b = 1; b < o.room; b++) ck_assert(aoi_sees(o.aoi, o.entities[0].handle, o.entities[b].handle));
+    oracle_close(&o);
+}
+END_TEST
+
+/* ---- thousands, without an oracle ---- */
+
+struct trace {
+    uint64_t sum, count;
+};
+
+static void trace_sink(void *context, const struct aoi_span *spans, size_t count)
+{
+    struct trace *trace = context;
+    for (size_t i = 0; i < count; i++) {
+        for (uint32_t j = 0; j < spans[i].count; j++) {
+            uint64_t event = ((uint64_t)spans[i].subject << 32 | spans[i].others[j]) * 16 + spans[i].change;
+            trace->sum += (event ^ event >> 29) * 0xbf58476d1ce4e5b9u;
+            trace->count++;
+        }
+    }
+}
+
+static struct aoi *many_open(enum aoi_mode mode, int32_t hysteresis, uint32_t count, struct position *at)
+{
+    struct aoi_options options = {.mode = mode,
+                                  .cell_size = 8192,
+                                  .max_x = 64 * 8192,
+                                  .max_y = 64 * 8192,
+                                  .hysteresis = hysteresis,
+                                  .z_range = UINT32_MAX,
+                                  .capacity = count};
+    struct aoi *aoi;
+    struct oracle draw = {.random = 4711};
+    ck_assert_int_eq(aoi_create(&options, &aoi), TERRANE_ERR_OK);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t handle;
+        at[i] = (struct position){.x = (int32_t)oracle_between(&draw, 0, 64 * 8192 - 1),
+                                  .y = (int32_t)oracle_between(&draw, 0, 64 * 8192 - 1)};
+        struct aoi_place place = {.position = at[i], .radius = i % 7 == 0 ? 0 : 8192};
+        ck_assert_int_eq(aoi_enter(aoi, (struct entity_id){i + 1}, &place, NULL, NULL, &handle), TERRANE_ERR_OK);
+        ck_assert_uint_eq(handle, i);
+    }
+    return aoi;
+}
+
+static void many_tick(struct aoi *aoi, uint32_t count, struct position *at, struct oracle *draw, struct trace *trace)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        at[i].x = (int32_t)bounded(at[i].x + oracle_between(draw, -600, 600), 0, 64 * 8192 - 1);
+        at[i].y = (int32_t)bounded(at[i].y + oracle_between(draw, -600, 600), 0, 64 * 8192 - 1);
+        if (aoi_stage(aoi, i, at[i]) != TERRANE_ERR_OK) abort();
+    }
+    aoi_tick(aoi, trace_sink, trace);
+}
+
+enum { MANY = 20000 };
+
+START_TEST(plain_and_vector_kernels_report_the_same)
+{
+    static struct position at[2][MANY];
+    for (int hysteresis = 0; hysteresis <= 1000; hysteresis += 1000) {
+        struct trace traces[2] = {{0}};
+        for (int plain = 0; plain < 2; plain++) {
+            struct aoi *aoi = many_open(AOI_RADIUS, hysteresis, MANY, at[plain]);
+            struct oracle draw = {.random = 99};
+            uint32_t found[1000];
+            aoi_force_plain(aoi, plain);
+            for (int tick = 0; tick < 10; tick++) many_tick(aoi, MANY, at[plain], &draw, &traces[plain]);
+            for (int i = 0; i < 300; i++) {
+                size_t count = aoi_query_circle(aoi, at[plain][i], (uint32_t)i * 70, -1, found, 1000);
+                for (size_t j = 0; j < count; j++) traces[plain].sum += found[j] * (j + 1);
+            }
+            aoi_destroy(aoi);
+        }
+        ck_assert_uint_gt(traces[0].count, 10000);
+        ck_assert_uint_eq(traces[0].count, traces[1].count);
+        ck_assert_uint_eq(traces[0].sum, traces[1].sum);
+    }
+}
+END_TEST
+
+START_TEST(a_tick_allocates_nothing_in_the_steady_state)
+{
+#if COUNTS_ALLOCATIONS
+    static struct position at[MANY];
+    for (int mode = 0; mode < 3; mode++) {
+        struct aoi *aoi = many_open(mode ? AOI_RADIUS : AOI_BLOCK, mode == 2 ? 800 : 0, MANY, at);
+        struct oracle draw = {.random = 7};
+        struct trace trace = {0};
+        for (int tick = 0; tick < 40; tick++) many_tick(aoi, MANY, at, &draw, &trace);
+        size_t before = allocations, memory = aoi_memory_bytes(aoi);
+        trace.count = 0;
+        for (int tick = 0; tick < 100; tick++) many_tick(aoi, MANY, at, &draw, &trace);
+        size_t during = allocations - before; /* the assertions allocate */
+        ck_assert_uint_gt(trace.count, 10000);
+        ck_assert_uint_eq(during, 0);
+        ck_assert_uint_eq(aoi_memory_bytes(aoi), memory);
+        aoi_destroy(aoi);
+    }
+#else
+    ck_assert_int_eq(COUNTS_ALLOCATIONS, 0);
+#endif
+}
+END_TEST
+
+START_TEST(the_index_keeps_to_its_bytes_an_entity)
+{
+    enum { HUNDRED_THOUSAND = 100000 };
+    static struct position at[HUNDRED_THOUSAND];
+    for (int mode = AOI_BLOCK; mode <= AOI_RADIUS; mode++) {
+        struct aoi *aoi = many_open((enum aoi_mode)mode, 0, HUNDRED_THOUSAND, at);
+        struct oracle draw = {.random = 8};
+        struct trace trace = {0};
+        for (int tick = 0; tick < 3; tick++) many_tick(aoi, HUNDRED_THOUSAND, at, &draw, &trace);
+        ck_assert_uint_le(aoi_memory_bytes(aoi) / HUNDRED_THOUSAND, 64);
+        aoi_destroy(aoi);
+    }
+}
+END_TEST
+
+SUITE_MAIN("aoi_tick", a_tick_of_a_crowd_equals_the_difference_of_all_views,
+           a_tick_without_vectors_equals_the_difference_of_all_views,
+           an_entity_with_a_vast_radius_among_many_sees_all_and_slows_no_stencil,
+           plain_and_vector_kernels_report_the_same, a_tick_allocates_nothing_in_the_steady_state,
+           the_index_keeps_to_its_bytes_an_entity)
