@@ -47,6 +47,21 @@ static inline void slot_set_remove(struct slot_set *set, uint32_t slot)
     }
 }
 
+/* The members among the 64 slots around `slot`, a bit each. */
+static inline uint64_t slot_set_word(const struct slot_set *set, uint32_t slot)
+{
+    return set->words[0][slot >> 6];
+}
+
+/* Removes those of `bits` from the 64 slots around `slot`. */
+static inline void slot_set_take(struct slot_set *set, uint32_t slot, uint64_t bits)
+{
+    uint64_t *word = &set->words[0][slot >> 6];
+    if (*word == 0 || (*word &= ~bits) != 0) return;
+    *word = UINT64_C(1) << (slot & 63); /* the last one goes the usual way, up through the levels */
+    slot_set_remove(set, slot);
+}
+
 /* The lowest member at or after `from`; SLOT_SET_NONE: there is none. */
 static inline uint32_t slot_set_next(const struct slot_set *set, uint32_t from)
 {

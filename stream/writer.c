@@ -237,18 +237,36 @@ static bool tell_slot(struct stream_writer *s, uint32_t slot, stream_describe *d
     return (marks & (SLOT_STATE | SLOT_CONSTANTS)) == 0 || tell_blobs(s, slot, describe, context);
 }
 
-static void tell_changes(struct stream_writer *s, stream_describe *describe, void *context)
+/* Tells the slots of `bits`, all of one word, in ascending order; returns those that were told. */
+static uint64_t tell_word(struct stream_writer *s, uint32_t first, uint64_t bits, stream_describe *describe,
+                          void *context)
 {
-    bool doors_shut = slot_set_next(&s->leaving, 0) != SLOT_SET_NONE;
-    uint32_t slot = s->resume;
-    s->resume = 0;
-    for (; (slot = slot_set_next(&s->changed, slot)) != SLOT_SET_NONE; slot++) {
+    uint64_t told = 0;
+    bool doors_shut = s->doors_shut;
+    for (; bits != 0; bits &= bits - 1) {
+        uint32_t slot = first + (uint32_t)__builtin_ctzll(bits);
         if (doors_shut && (s->slots[slot].marks & SLOT_TOLD) == 0) continue;
         if (!tell_slot(s, slot, describe, context)) {
             s->resume = slot;
-            return;
+            s->full = true;
+            break;
         }
-        slot_set_remove(&s->changed, slot);
+        told |= bits & -bits;
+    }
+    return told;
+}
+
+static void tell_changes(struct stream_writer *s, stream_describe *describe, void *context)
+{
+    uint32_t slot = s->resume;
+    s->resume = 0;
+    s->full = false;
+    s->doors_shut = slot_set_next(&s->leaving, 0) != SLOT_SET_NONE;
+    while (!s->full && (slot = slot_set_next(&s->changed, slot)) != SLOT_SET_NONE) {
+        uint32_t first = slot & ~63u;
+        uint64_t bits = slot_set_word(&s->changed, slot) >> (slot & 63) << (slot & 63);
+        slot_set_take(&s->changed, slot, tell_word(s, first, bits, describe, context));
+        slot = first + 64;
     }
 }
 

@@ -42,6 +42,8 @@ struct stream_writer {
     struct slot_set changed; /* new ones included */
     struct slot_set leaving;
     uint32_t resume; /* where the walk over `changed` goes on after a frame that was full */
+    bool full;       /* the frame of this tick is */
+    bool doors_shut; /* departures wait, so nobody enters */
     bool spoken;     /* spoke_tick holds */
     uint64_t spoke_tick;
     struct frame_builder frame;
