@@ -18,8 +18,7 @@ static void looked_up(struct rig *rig, int server, uint64_t request, uint64_t id
     rig_say(rig, &rig->servers[server]);
 }
 
-static void told_of_event(struct rig *rig, int server, uint64_t origin, uint64_t request, const uint64_t *observers,
-                          uint32_t count)
+static void write_event(struct rig *rig, uint64_t origin, uint64_t request, const uint64_t *observers, uint32_t count)
 {
     struct event_told event = {.emit = {.origin = {origin},
                                         .request = request,
@@ -31,6 +30,12 @@ static void told_of_event(struct rig *rig, int server, uint64_t origin, uint64_t
                                .count = count};
     event_told_begin(&rig->w, &event);
     for (uint32_t i = 0; i < count; i++) entity_add(&rig->w, (struct entity_id){observers[i]});
+}
+
+static void told_of_event(struct rig *rig, int server, uint64_t origin, uint64_t request, const uint64_t *observers,
+                          uint32_t count)
+{
+    write_event(rig, origin, request, observers, count);
     rig_say(rig, &rig->servers[server]);
 }
 
@@ -107,6 +112,28 @@ START_TEST(an_event_is_heard_once_by_each_observer_whoever_tells_it)
     rig_run(&rig, 3000000);
     told_of_event(&rig, 0, 60, 5, both + 1, 1);
     ck_assert_uint_eq(rig_told(&rig, TOLD_EVENT), 4);
+    rig_close(&rig);
+}
+END_TEST
+
+static void leave_at_event(struct rig *rig, const struct told *told)
+{
+    if (told->kind == TOLD_EVENT) (void)!gateway_leave(rig->g, told->a, NULL);
+}
+
+START_TEST(who_leaves_at_an_event_hears_no_other)
+{
+    struct rig rig = {0};
+    const uint64_t seven = 7;
+    rig_open_ready(&rig);
+    rig_enter(&rig, 7, 100, 100, 50, 0);
+    rig.hook = leave_at_event;
+    /* Both in one packet, so that both are queued when the first is told. */
+    write_event(&rig, 60, 1, &seven, 1);
+    ck_assert_int_eq(session_push(rig.servers[0].session, rig.w.data, rig.w.size), TERRANE_ERR_OK);
+    writer_clear(&rig.w);
+    told_of_event(&rig, 0, 60, 2, &seven, 1);
+    ck_assert_uint_eq(rig_told(&rig, TOLD_EVENT), 1);
     rig_close(&rig);
 }
 END_TEST
@@ -262,7 +289,8 @@ END_TEST
 
 SUITE_MAIN("gateway_requests", an_emit_goes_to_the_owner_of_the_place_and_again_if_it_was_not,
            emits_are_bounded_in_number_of_bytes_and_refused_beyond,
-           an_event_is_heard_once_by_each_observer_whoever_tells_it, a_query_merges_what_all_servers_of_the_shape_say,
+           an_event_is_heard_once_by_each_observer_whoever_tells_it, who_leaves_at_an_event_hears_no_other,
+           a_query_merges_what_all_servers_of_the_shape_say,
            a_query_asks_only_servers_whose_leaves_may_hold_what_it_seeks,
            a_query_that_fails_somewhere_tells_what_is_there_and_the_error,
            a_query_does_not_wait_for_servers_that_are_gone_or_never_were,

@@ -284,11 +284,14 @@ START_TEST(positions_are_sent_again_when_moves_may_be_lost)
     rig_step(&rig, (struct event){.kind = EVENT_PEER_DOWN, .node = SERVER(0)});
     /* While the link is down nothing is wasted on it. */
     ck_assert_int_eq(gateway_move(rig.g, 7, 105, 100, 0, 0), TERRANE_ERR_OK);
+    ck_assert_int_eq(gateway_set_state(rig.g, 7, "x", 1, NULL), TERRANE_ERR_OK);
     rig_run(&rig, 50000);
     ck_assert_uint_eq(rig_messages(&rig.servers[0], MESSAGE_MOVES), before + 1);
+    ck_assert_uint_eq(rig_messages(&rig.servers[0], MESSAGE_SET_STATE), 0);
     rig_step(&rig, (struct event){.kind = EVENT_PEER_UP, .node = SERVER(0)});
     rig_run(&rig, 3000);
     ck_assert_uint_eq(rig_messages(&rig.servers[0], MESSAGE_MOVES), before + 2);
+    ck_assert_uint_eq(rig_messages(&rig.servers[0], MESSAGE_SET_STATE), 1);
     ck_assert_uint_eq(rig_messages(&rig.servers[1], MESSAGE_MOVES), other);
     rig_close(&rig);
 }

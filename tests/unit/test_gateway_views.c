@@ -137,11 +137,23 @@ START_TEST(what_has_left_the_world_is_updated_no_more_until_its_unsee)
     frame_builder_clear(&frame);
     frame_builder_moved(&frame, 1, 5, 5);
     rig_frame(&rig, 0, &frame, 1, 7);
-    frame_builder_close(&frame);
+    /* Another entity takes its slot; its movement is its own. */
+    frame_builder_clear(&frame);
+    struct entity_record record = {.id = {20}, .version = 9, .position = {100, 100, 0}};
+    frame_builder_entered(&frame, 0, &record);
+    rig_frame(&rig, 0, &frame, 1, 8);
+    frame_builder_clear(&frame);
+    frame_builder_moved(&frame, 0, 5, 5);
+    rig_frame(&rig, 0, &frame, 1, 9);
     ck_assert_uint_eq(rig.told_count, 0);
     ck_assert_uint_eq(rig.seen_count, 1);
+    const uint64_t twenty = 20;
+    rig_views(&rig, 0, 7, version, VIEW_CHANGES, NULL, 0, &twenty, 1);
     rig_views(&rig, 0, 7, version, VIEW_CHANGES, &NINE, 1, NULL, 0);
-    ck_assert_uint_eq(rig.seen_count, 0);
+    ck_assert_uint_eq(rig.seen_count, 1);
+    rig_frame(&rig, 0, &frame, 1, 10);
+    frame_builder_close(&frame);
+    ck_assert_uint_eq(rig_last_told(&rig, TOLD_UPDATE)->b, twenty);
     rig_close(&rig);
 }
 END_TEST
