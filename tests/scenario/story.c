@@ -110,8 +110,14 @@ uint32_t story_owner(struct sim *sim, uint32_t walker)
     return sim->checker.owned[walker].server;
 }
 
-uint32_t story_server(const struct sim *sim, uint32_t number) { return sim->server_first + number; }
-uint32_t story_gateway(const struct sim *sim, uint32_t number) { return sim->gateway_first + number; }
+uint32_t story_server(const struct sim *sim, uint32_t number)
+{
+    return sim->server_first + number;
+}
+uint32_t story_gateway(const struct sim *sim, uint32_t number)
+{
+    return sim->gateway_first + number;
+}
 
 struct cellserver_stats story_stats(const struct sim *sim)
 {

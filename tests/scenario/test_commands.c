@@ -189,7 +189,7 @@ START_TEST(a_coordinator_that_starts_anew_finds_its_members_and_gives_nothing_aw
     story_calm(sim);
     sim_restart_coordinator(sim, 700000);
     for (int step = 0; step < 60; step++) { /* the data plane goes on */
-        for (uint32_t i = 0; i < 4; i++) story_move(sim, i, step % 2 == 0 ? "03" : "00", 0.2 * i, 0.5);
+        for (uint32_t i = 0; i < 4; i++) story_move(sim, i, step % 2 == 0 ? "33" : "00", 0.2 * i, 0.5);
         story_run(sim, 50);
     }
     ck_assert_uint_gt(story_stats(sim).handoffs_in, 0);

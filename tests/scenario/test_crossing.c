@@ -63,8 +63,7 @@ START_TEST(views_queries_and_events_reach_across_the_seam)
 {
     struct sim *sim = four_quarters(5, 2);
     static const char *const leaves[] = {"0", "1", "2", "3"};
-    for (uint32_t i = 0; i < 4; i++)
-        story_enter(sim, i, leaves[i], i % 2 == 0 ? 0.97 : 0.03, i < 2 ? 0.97 : 0.03, 2);
+    for (uint32_t i = 0; i < 4; i++) story_enter(sim, i, leaves[i], i % 2 == 0 ? 0.97 : 0.03, i < 2 ? 0.97 : 0.03, 2);
     story_calm(sim);
     for (uint32_t o = 0; o < 4; o++)
         for (uint32_t s = 0; s < 4; s++) ck_assert(o == s || story_sees(sim, o, s));
@@ -154,6 +153,7 @@ START_TEST(a_crossing_needs_no_word_from_the_gateway)
     story_enter(sim, 1, "1", 0.1, 0.5, 3);
     story_calm(sim);
     uint32_t old = story_owner(sim, 0), new = story_owner(sim, 1);
+    sim->plan.window_us += 2000000; /* its own news waits so long */
     story_move(sim, 0, "1", 0.05, 0.5);
     story_run(sim, 5); /* the move is out */
     sim->members[story_gateway(sim, 0)].busy_until_us = sim->now_us + 2000000;

@@ -14,7 +14,7 @@ static void begin_in_order(const uint32_t order[3])
         queue_push(&sim->queue, (struct happening){.kind = HAPPEN_START, .at_us = at_us, .member = i});
     }
     ck_assert_msg(sim_run_ready(sim, 10000000), "%s", sim->violation);
-    for (uint32_t i = 0; i < 6; i++) story_enter(sim, i, "03", 0.1 * i, 0.9, 1);
+    for (uint32_t i = 0; i < 6; i++) story_enter(sim, i, "03", 0.8 + 0.03 * i, 0.9, 1);
     story_calm(sim);
     for (uint32_t o = 0; o < 6; o++)
         for (uint32_t s = 0; s < 6; s++) ck_assert(o == s || story_sees(sim, o, s));
@@ -59,7 +59,8 @@ START_TEST(lost_frames_are_noticed_counted_and_repaired)
     struct sim *sim = story_open(&plan, 12);
     for (uint32_t i = 0; i < 12; i++) story_enter(sim, i, "0", 0.9, 0.08 * i, 3);
     for (int step = 0; step < 100; step++) {
-        for (uint32_t i = 0; i < 12; i++) story_move(sim, i, step / 25 % 2 == 0 ? "0" : "1", 0.5 + 0.003 * step, 0.08 * i);
+        for (uint32_t i = 0; i < 12; i++)
+            story_move(sim, i, step / 25 % 2 == 0 ? "0" : "1", 0.5 + 0.003 * step, 0.08 * i);
         story_run(sim, 50);
     }
     story_calm(sim); /* all equal again, no gap open */
@@ -84,6 +85,7 @@ START_TEST(one_slow_subscriber_does_not_delay_the_others)
     struct sim *sim = story_open(&plan, 4);
     for (uint32_t i = 0; i < 4; i++) story_enter(sim, i, "0", 0.5 + 0.01 * i, 0.5, 1);
     story_calm(sim);
+    sim->plan.window_us += 5000000; /* its own news waits so long */
     sim->members[story_gateway(sim, 1)].busy_until_us = sim->now_us + 5000000;
     story_move(sim, 0, "3", 0.9, 0.9);
     story_run(sim, 500);

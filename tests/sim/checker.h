@@ -36,7 +36,7 @@ struct request {
     uint32_t gateway;
     uint64_t number;
     enum terrane_operation operation;
-    uint32_t walker; /* WALKER_NONE: none */
+    uint32_t walker;      /* WALKER_NONE: none */
     uint32_t life, value; /* SET_STATE: the state's number */
     uint64_t asked_us;
     bool exact; /* asked on the still world */
@@ -69,9 +69,9 @@ struct span {
 
 /* What the census says of one walker. */
 struct owned {
-    uint32_t listed, server;               /* by how many, and which has the highest version */
-    struct cellserver_entity entity;       /* as that one says; its state is borrowed until the next step */
-    uint64_t version_before; /* highest ever, of this life */
+    uint32_t listed, server;         /* by how many, and which has the highest version */
+    struct cellserver_entity entity; /* as that one says; its state is borrowed until the next step */
+    uint64_t version_before;         /* highest ever, of this life */
     uint32_t life_before;
 };
 
@@ -121,8 +121,7 @@ bool view_never(const struct plan *plan, const struct span *o, const struct span
 void span_of(const struct sim *sim, const struct walker *w, uint64_t from_us, struct span *out);
 /* A place and a radius against a span: for map events and queries. */
 bool span_always_within(const struct span *s, struct position p, uint64_t radius, bool rectangle);
-bool span_possibly_within(const struct walker *w, uint64_t from_us, struct position p, uint64_t radius,
-                          bool rectangle);
+bool span_possibly_within(const struct walker *w, uint64_t from_us, struct position p, uint64_t radius, bool rectangle);
 
 /* checker_census.c */
 void census_look(struct sim *sim, bool exact);

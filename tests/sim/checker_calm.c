@@ -33,15 +33,16 @@ static void say_restless(struct sim *sim)
     size_t size = 0;
     for (uint32_t i = 0; i < sim->member_count && size + 24 < sizeof who; i++) {
         const struct member *m = &sim->members[i];
-        bool calm = (m->server == NULL || cellserver_calm(m->server)) &&
-                    (m->gateway == NULL || gateway_calm(m->gateway));
+        bool calm =
+            (m->server == NULL || cellserver_calm(m->server)) && (m->gateway == NULL || gateway_calm(m->gateway));
         if (!calm)
-            size += (size_t)snprintf(who + size, sizeof who - size, " %s %u",
-                                     m->server != NULL ? "server" : "gateway", m->number);
+            size += (size_t)snprintf(who + size, sizeof who - size, " %s %u", m->server != NULL ? "server" : "gateway",
+                                     m->number);
     }
     if (sim->checker.request_count > 0) {
         const struct request *r = &sim->checker.requests[0];
-        sim_violation(sim, "%u requests are not done, such as %llu of gateway %u (operation %d, entity %u); restless:%s",
+        sim_violation(sim,
+                      "%u requests are not done, such as %llu of gateway %u (operation %d, entity %u); restless:%s",
                       sim->checker.request_count, (unsigned long long)r->number, r->gateway, (int)r->operation,
                       r->walker + 1, who);
     }
@@ -55,8 +56,10 @@ static bool settle(struct sim *sim)
     while (!sim->violated && sim->now_us < limit_us) {
         sim_run_until(sim, sim->now_us + CALM_STEP_US);
         if (sim->violated) return false;
-        if (!sim_all_calm(sim)) since_us = sim->now_us;
-        else if (sim->now_us - since_us >= sim->plan.quiet_us) return true;
+        if (!sim_all_calm(sim))
+            since_us = sim->now_us;
+        else if (sim->now_us - since_us >= sim->plan.quiet_us)
+            return true;
     }
     if (!sim->violated) say_restless(sim);
     return false;
@@ -188,8 +191,10 @@ static void take_query_result(struct sim *sim, struct cursor message)
     }
     while (query_result_next(&result, &item)) {
         uint32_t walker = checker_walker(sim, item.id.v);
-        if (walker == WALKER_NONE) sim_violation(sim, "a query on the query lane finds an unknown entity");
-        else if (sim->checker.replied[walker] < UINT8_MAX) sim->checker.replied[walker]++;
+        if (walker == WALKER_NONE)
+            sim_violation(sim, "a query on the query lane finds an unknown entity");
+        else if (sim->checker.replied[walker] < UINT8_MAX)
+            sim->checker.replied[walker]++;
     }
 }
 
@@ -202,8 +207,10 @@ void checker_reply(struct sim *sim, uint32_t member, uint64_t token, const uint8
         return;
     }
     sim->checker.replies++;
-    if (kind == MESSAGE_QUERY_RESULT) take_query_result(sim, message);
-    else if (kind == MESSAGE_FAULT) sim_violation(sim, "member %u answers a query with a fault", member);
+    if (kind == MESSAGE_QUERY_RESULT)
+        take_query_result(sim, message);
+    else if (kind == MESSAGE_FAULT)
+        sim_violation(sim, "member %u answers a query with a fault", member);
 }
 
 /* Asks one server's query lane and waits for the one answer. */

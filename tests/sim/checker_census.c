@@ -7,7 +7,10 @@
 
 #define STATE_ORDER UINT32_C(0x7fffffff)
 
-static bool same(struct position a, struct position b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
+static bool same(struct position a, struct position b)
+{
+    return a.x == b.x && a.y == b.y && a.z == b.z;
+}
 
 /* An acknowledged state or a later one, and a position of late. */
 static void judge_record(struct sim *sim, const struct walker *w, const struct owned *o)
@@ -15,15 +18,14 @@ static void judge_record(struct sim *sim, const struct walker *w, const struct o
     const struct cellserver_entity *e = &o->entity;
     uint32_t life, number;
     if (!state_read(w->id, e->record.state, e->record.state_size, &life, &number)) {
-        sim_violation(sim, "server %u holds a changed state of %llu", o->server,
-                      (unsigned long long)w->id);
+        sim_violation(sim, "server %u holds a changed state of %llu", o->server, (unsigned long long)w->id);
         return;
     }
     if (w->presence != PRESENT) return;
     uint32_t order = number & STATE_ORDER;
     if (life != w->life || order < (w->state_acked & STATE_ORDER) || order > (w->state_number & STATE_ORDER))
-        sim_violation(sim, "server %u holds state %u.%u of %llu; acknowledged is %u.%u", o->server,
-                      life, order, (unsigned long long)w->id, w->life, w->state_acked & STATE_ORDER);
+        sim_violation(sim, "server %u holds state %u.%u of %llu; acknowledged is %u.%u", o->server, life, order,
+                      (unsigned long long)w->id, w->life, w->state_acked & STATE_ORDER);
     uint64_t from_us = sim->now_us > sim->plan.window_us ? sim->now_us - sim->plan.window_us : 0;
     for (uint64_t i = w->history_end, from = walker_history_from(w, from_us); i-- > from;)
         if (same(walker_history(w, i)->position, e->record.position)) return;
@@ -38,8 +40,7 @@ static void judge_exact(struct sim *sim, const struct walker *w, const struct ow
     const struct entity_record *r = &e->record;
     const struct world *world = &sim->plan.world;
     if (e->leaving)
-        sim_violation(sim, "%llu is leaving server %u though all is calm", (unsigned long long)w->id,
-                      o->server);
+        sim_violation(sim, "%llu is leaving server %u though all is calm", (unsigned long long)w->id, o->server);
     if (!same(r->position, w->position))
         sim_violation(sim, "%llu stands at (%d, %d, %d), last moved to (%d, %d, %d)", (unsigned long long)w->id,
                       r->position.x, r->position.y, r->position.z, w->position.x, w->position.y, w->position.z);
@@ -82,8 +83,8 @@ static void take(void *context, const struct cellserver_entity *e)
         if (e->record.version == version || !lower_leaves) {
             sim_violation(sim, "doubled: %llu is answered for by server %u (version %llu%s) and server %u (%llu%s)",
                           (unsigned long long)w->id, o->server, (unsigned long long)version,
-                          o->entity.leaving ? ", leaving" : "", k->census_server,
-                          (unsigned long long)e->record.version, e->leaving ? ", leaving" : "");
+                          o->entity.leaving ? ", leaving" : "", k->census_server, (unsigned long long)e->record.version,
+                          e->leaving ? ", leaving" : "");
         }
         if (!later) return;
     }
@@ -150,8 +151,7 @@ static void take_leaf(void *context, const struct leaf_owner *leaf)
         owners++;
         if (plants_strike(sim, PLANT_LEAF_DOUBLED)) owners++;
         if (epoch > leaf->epoch || (epoch == leaf->epoch && !node_id_equal(leaf->primary, m->node)))
-            sim_violation(sim, "server %u owns a leaf under epoch %u, which the coordinator gave to another", i,
-                          epoch);
+            sim_violation(sim, "server %u owns a leaf under epoch %u, which the coordinator gave to another", i, epoch);
     }
     if (owners <= 1) return;
     quadkey_text(leaf->leaf, text);

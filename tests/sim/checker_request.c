@@ -77,8 +77,7 @@ static void judge_find(struct sim *sim, const struct request *r, enum terrane_er
     uint32_t walker = checker_walker(sim, r->id);
     bool found = walker != WALKER_NONE && r->found[walker] != 0;
     if (error != TERRANE_ERR_OK && error != TERRANE_ERR_ENTITY_UNKNOWN)
-        sim_violation(sim, "find request for %llu ends with %s", (unsigned long long)r->id,
-                      terrane_error_name(error));
+        sim_violation(sim, "find request for %llu ends with %s", (unsigned long long)r->id, terrane_error_name(error));
     if (found != (error == TERRANE_ERR_OK))
         sim_violation(sim, "find request for %llu: found and answer disagree", (unsigned long long)r->id);
     if (walker == WALKER_NONE) return;
@@ -88,8 +87,7 @@ static void judge_find(struct sim *sim, const struct request *r, enum terrane_er
     span_of(sim, w, from_us, &span);
     if (found && span.gone) sim_violation(sim, "find finds %llu, which has left", (unsigned long long)r->id);
     if (found || !span.sure) return;
-    if (r->exact || w->crossed_us < from_us)
-        sim_violation(sim, "find does not find %llu", (unsigned long long)r->id);
+    if (r->exact || w->crossed_us < from_us) sim_violation(sim, "find does not find %llu", (unsigned long long)r->id);
     sim->checker.queries_short++;
 }
 
@@ -116,8 +114,8 @@ static void done_well(struct sim *sim, const struct request *r)
 /* A command that the game took back by leaving may fail for that reason. */
 static bool excused(const struct sim *sim, const struct request *r, enum terrane_error error)
 {
-    if (r->walker == WALKER_NONE || (r->operation != TERRANE_SET_STATE && r->operation != TERRANE_SET_RADIUS &&
-                                     r->operation != TERRANE_ENTER))
+    if (r->walker == WALKER_NONE ||
+        (r->operation != TERRANE_SET_STATE && r->operation != TERRANE_SET_RADIUS && r->operation != TERRANE_ENTER))
         return false;
     const struct walker *w = &sim->crowd.walkers[r->walker];
     bool leaves = w->presence == LEAVING || w->presence == ABSENT || w->life != r->life;
@@ -177,8 +175,7 @@ void requests_found(struct sim *sim, uint32_t gateway, uint64_t number, const st
                           (unsigned long long)entities[i].id);
         struct position p;
         const struct walker *w = &sim->crowd.walkers[walker];
-        enum terrane_error error =
-            world_position(&sim->plan.world, entities[i].x, entities[i].y, entities[i].z, &p);
+        enum terrane_error error = world_position(&sim->plan.world, entities[i].x, entities[i].y, entities[i].z, &p);
         if (error != TERRANE_ERR_OK) {
             sim_violation(sim, "a query finds %llu outside the world", (unsigned long long)w->id);
             return;
@@ -202,7 +199,8 @@ static void judge_emission(struct sim *sim, struct emission *e)
         const struct walker *w = &sim->crowd.walkers[i];
         struct span span;
         span_of(sim, w, e->exact ? sim->now_us : window_before(sim, e->at_us), &span);
-        bool must = w->layer == e->layer && observes(sim, &span) && span_always_within(&span, e->place, e->radius, false);
+        bool must =
+            w->layer == e->layer && observes(sim, &span) && span_always_within(&span, e->place, e->radius, false);
         if (must && e->told[i] == 0)
             sim_violation(sim, "event %u is not told to %llu, which is within it", e->code, (unsigned long long)w->id);
         if (e->exact && !must && e->told[i] != 0)

@@ -2,8 +2,14 @@
 #include "tests/sim/checker.h"
 #include "tests/sim/sim.h"
 
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t size_of(int64_t v) { return v < 0 ? -v : v; }
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+static int64_t size_of(int64_t v)
+{
+    return v < 0 ? -v : v;
+}
 
 static int32_t cell_of(const struct plan *plan, int32_t v)
 {
@@ -94,8 +100,7 @@ static int64_t near_apart(int32_t a_min, int32_t a_max, int32_t b_min, int32_t b
 bool view_always(const struct plan *plan, const struct span *o, const struct span *s)
 {
     if (!o->sure || !s->sure || o->layer != s->layer) return false;
-    if (plan->world.z_range != UINT32_MAX &&
-        far_apart(o->min_z, o->max_z, s->min_z, s->max_z) > plan->world.z_range)
+    if (plan->world.z_range != UINT32_MAX && far_apart(o->min_z, o->max_z, s->min_z, s->max_z) > plan->world.z_range)
         return false;
     if (plan->world.view_mode == VIEW_BLOCK)
         return far_apart(cell_of(plan, o->min_x), cell_of(plan, o->max_x), cell_of(plan, s->min_x),
@@ -111,8 +116,7 @@ bool view_never(const struct plan *plan, const struct span *o, const struct span
 {
     if (o->gone || s->gone) return true;
     if (o->sure && s->sure && o->layer != s->layer) return true;
-    if (plan->world.z_range != UINT32_MAX &&
-        near_apart(o->min_z, o->max_z, s->min_z, s->max_z) > plan->world.z_range)
+    if (plan->world.z_range != UINT32_MAX && near_apart(o->min_z, o->max_z, s->min_z, s->max_z) > plan->world.z_range)
         return true;
     if (plan->world.view_mode == VIEW_BLOCK)
         return near_apart(cell_of(plan, o->min_x), cell_of(plan, o->max_x), cell_of(plan, s->min_x),

@@ -64,7 +64,10 @@ const struct sample *walker_sample(const struct walker *w, uint64_t at_us)
 
 /* ---- acts ---- */
 
-static struct gateway *gateway_of(struct sim *sim, uint32_t gateway) { return sim_gateway(sim, gateway); }
+static struct gateway *gateway_of(struct sim *sim, uint32_t gateway)
+{
+    return sim_gateway(sim, gateway);
+}
 
 static void must(struct sim *sim, enum terrane_error error, const char *what, uint64_t id)
 {
@@ -150,8 +153,7 @@ void crowd_set_radius(struct sim *sim, uint32_t walker, uint32_t radius)
     note(sim, w);
     struct request like = {.gateway = w->gateway, .operation = TERRANE_SET_RADIUS, .walker = walker, .life = w->life};
     double length = radius * world_unit(&sim->plan.world);
-    must(sim, gateway_set_radius(gateway_of(sim, w->gateway), w->id, length, &like.number), "set the radius of",
-         w->id);
+    must(sim, gateway_set_radius(gateway_of(sim, w->gateway), w->id, length, &like.number), "set the radius of", w->id);
     checker_expect(sim, &like);
 }
 
@@ -181,21 +183,17 @@ void crowd_query(struct sim *sim, uint32_t gateway, struct position p, uint32_t 
                            .exact = sim->crowd.still};
     double x, y, z, unit = world_unit(world), reach = radius * unit;
     world_coordinates(world, p, &x, &y, &z);
-    enum terrane_error error = rectangle
-                                   ? gateway_query_rectangle(g, x - reach, y - reach, x + reach, y + reach, -1,
-                                                             &like.number)
-                                   : gateway_query_circle(g, x, y, reach, -1, &like.number);
+    enum terrane_error error =
+        rectangle ? gateway_query_rectangle(g, x - reach, y - reach, x + reach, y + reach, -1, &like.number)
+                  : gateway_query_circle(g, x, y, reach, -1, &like.number);
     must(sim, error, "query for", radius);
     checker_expect(sim, &like);
 }
 
 void crowd_find(struct sim *sim, uint32_t gateway, uint64_t id)
 {
-    struct request like = {.gateway = gateway,
-                           .operation = TERRANE_FIND,
-                           .walker = WALKER_NONE,
-                           .id = id,
-                           .exact = sim->crowd.still};
+    struct request like = {
+        .gateway = gateway, .operation = TERRANE_FIND, .walker = WALKER_NONE, .id = id, .exact = sim->crowd.still};
     must(sim, gateway_find(gateway_of(sim, gateway), id, &like.number), "find", id);
     checker_expect(sim, &like);
 }

@@ -33,7 +33,7 @@ struct walker {
     uint32_t gateway, life;
     enum presence presence;
     uint64_t entered_us; /* when its enter was acknowledged */
-    uint64_t crossed_us;  /* when it was last asked across a leaf border */
+    uint64_t crossed_us; /* when it was last asked across a leaf border */
     uint64_t left_us;    /* when its leave was acknowledged; 0: not since its life began */
     struct position position;
     uint8_t yaw;

@@ -6,7 +6,10 @@
 
 #define TURN (2 * 3.14159265358979323846)
 
-static int32_t world_side(const struct sim *sim) { return INT32_C(1) << sim->plan.world.resolution_bits; }
+static int32_t world_side(const struct sim *sim)
+{
+    return INT32_C(1) << sim->plan.world.resolution_bits;
+}
 
 static int32_t inside(const struct sim *sim, double v)
 {
@@ -19,8 +22,7 @@ struct position position_random(struct sim *sim)
     struct dice *d = &sim->crowd.dice;
     int32_t spread = sim->plan.z_spread;
     struct position p = {(int32_t)dice_below(d, (uint64_t)world_side(sim)),
-                         (int32_t)dice_below(d, (uint64_t)world_side(sim)),
-                         (int32_t)dice_between(d, -spread, spread)};
+                         (int32_t)dice_below(d, (uint64_t)world_side(sim)), (int32_t)dice_between(d, -spread, spread)};
     return p;
 }
 
@@ -56,8 +58,10 @@ void gait_begin(struct sim *sim, struct walker *w, enum gait gait)
     w->rest = 0;
     w->anchor = gait == GAIT_BORDER || gait == GAIT_CORNER ? leaf_corner(sim) : position_random(sim);
     if (gait == GAIT_HOTSPOT) w->anchor = sim->crowd.hotspot;
-    if (gait == GAIT_CIRCLE) w->size = cell * (0.4 + 2 * dice_fraction(d));
-    else w->size = sim->plan.world.handoff_hysteresis + sim->plan.step * (0.5 + dice_fraction(d));
+    if (gait == GAIT_CIRCLE)
+        w->size = cell * (0.4 + 2 * dice_fraction(d));
+    else
+        w->size = sim->plan.world.handoff_hysteresis + sim->plan.step * (0.5 + dice_fraction(d));
 }
 
 static void walk(struct sim *sim, struct walker *w, double step)
@@ -83,8 +87,10 @@ static void walk_border(struct sim *sim, struct walker *w, double step)
     *along += w->phase < 40 ? step : -step;
     if (w->phase > 80) w->phase -= 80;
     if (*along < 0 || *along >= side) *along = (double)dice_below(&sim->crowd.dice, (uint64_t)side);
-    if (upright) w->x = w->anchor.x + across;
-    else w->y = w->anchor.y + across;
+    if (upright)
+        w->x = w->anchor.x + across;
+    else
+        w->y = w->anchor.y + across;
 }
 
 static void walk_corner(struct sim *sim, struct walker *w, double step)
@@ -98,10 +104,14 @@ static void walk_corner(struct sim *sim, struct walker *w, double step)
 static void walk_edge(struct sim *sim, struct walker *w, double step)
 {
     walk(sim, w, step);
-    if (w->phase < TURN / 4) w->x = 0;
-    else if (w->phase < TURN / 2) w->x = world_side(sim) - 1;
-    else if (w->phase < 3 * TURN / 4) w->y = 0;
-    else w->y = world_side(sim) - 1;
+    if (w->phase < TURN / 4)
+        w->x = 0;
+    else if (w->phase < TURN / 2)
+        w->x = world_side(sim) - 1;
+    else if (w->phase < 3 * TURN / 4)
+        w->y = 0;
+    else
+        w->y = world_side(sim) - 1;
 }
 
 static void walk_teleport(struct sim *sim, struct walker *w, double step)
@@ -134,9 +144,12 @@ struct position gait_next(struct sim *sim, struct walker *w)
         w->y += step * (2 * dice_fraction(d) - 1) + (w->anchor.y - w->y) * 0.1;
         break;
     case GAIT_STOPGO:
-        if (w->rest > 0) w->rest--;
-        else if (dice_chance(d, 0.05)) w->rest = 10 + (uint32_t)dice_below(d, 60);
-        else walk(sim, w, step);
+        if (w->rest > 0)
+            w->rest--;
+        else if (dice_chance(d, 0.05))
+            w->rest = 10 + (uint32_t)dice_below(d, 60);
+        else
+            walk(sim, w, step);
         break;
     case GAIT_EDGE: walk_edge(sim, w, step); break;
     case GAIT_STILL:

@@ -31,7 +31,10 @@ static inline uint64_t dice_next(struct dice *d)
 }
 
 /* [0, count); 0 if count is 0. */
-static inline uint64_t dice_below(struct dice *d, uint64_t count) { return count == 0 ? 0 : dice_next(d) % count; }
+static inline uint64_t dice_below(struct dice *d, uint64_t count)
+{
+    return count == 0 ? 0 : dice_next(d) % count;
+}
 
 /* [low, high], both included. */
 static inline int64_t dice_between(struct dice *d, int64_t low, int64_t high)
@@ -40,8 +43,14 @@ static inline int64_t dice_between(struct dice *d, int64_t low, int64_t high)
 }
 
 /* [0, 1). */
-static inline double dice_fraction(struct dice *d) { return (double)(dice_next(d) >> 11) * 0x1p-53; }
+static inline double dice_fraction(struct dice *d)
+{
+    return (double)(dice_next(d) >> 11) * 0x1p-53;
+}
 
-static inline bool dice_chance(struct dice *d, double probability) { return dice_fraction(d) < probability; }
+static inline bool dice_chance(struct dice *d, double probability)
+{
+    return dice_fraction(d) < probability;
+}
 
 #endif

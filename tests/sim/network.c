@@ -26,7 +26,10 @@ static struct sim_link *find(struct network *n, uint32_t from, struct node_id na
     return NULL;
 }
 
-static uint32_t index_of(const struct network *n, const struct sim_link *link) { return (uint32_t)(link - n->links); }
+static uint32_t index_of(const struct network *n, const struct sim_link *link)
+{
+    return (uint32_t)(link - n->links);
+}
 
 static uint64_t delay(struct sim *sim)
 {

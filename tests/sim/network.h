@@ -37,6 +37,7 @@ struct sim_link {
     uint32_t broken_next;
     /* For plants: the number of the message that was lost, the highest sent; the leaf whose frame was lost. */
     uint64_t sure_cut, sure_high, plant_leaf;
+    bool plant_deaf; /* all moves are lost from now on */
 };
 
 struct network {

@@ -47,20 +47,20 @@ struct plan {
     bool storeless;
 
     uint64_t delay_min_us, delay_max_us, delay_jitter_us;
-    double feed_loss;        /* share of frames lost */
-    uint64_t break_mean_us;  /* mean life of a connection; 0: for ever */
-    uint64_t down_max_us;    /* until a broken one stands again */
-    double late_chance;      /* share of breaks whose packets arrive late instead of never */
+    double feed_loss;       /* share of frames lost */
+    uint64_t break_mean_us; /* mean life of a connection; 0: for ever */
+    uint64_t down_max_us;   /* until a broken one stands again */
+    double late_chance;     /* share of breaks whose packets arrive late instead of never */
     uint64_t late_min_us, late_max_us;
-    double stall_chance;     /* per tick */
+    double stall_chance; /* per tick */
     uint64_t stall_max_us, tick_jitter_us;
     double store_failure;
     uint64_t start_spread_us; /* members begin within this, in any order */
 
-    uint64_t work_us;     /* between two moves of a player */
-    uint32_t phases;      /* times that the world moves and then stands still */
-    uint64_t phase_us;    /* moving time of one */
-    double step;          /* typical step, position units */
+    uint64_t work_us;  /* between two moves of a player */
+    uint32_t phases;   /* times that the world moves and then stands still */
+    uint64_t phase_us; /* moving time of one */
+    double step;       /* typical step, position units */
     uint32_t gait_weight[GAITS];
     uint32_t radius_typical, radius_large; /* position units */
     double radius_large_chance, radius_none_chance;
@@ -78,7 +78,8 @@ struct plan {
 
 /* Draws everything from the seed. */
 void plan_draw(struct plan *plan, const struct plan_options *options);
-/* A small still world without faults: `servers` cell servers, leaves of `split_depth`, one gateway, no players' acts. */
+/* A small still world without faults: `servers` cell servers, leaves of `split_depth`, one gateway, no players' acts.
+ */
 void plan_quiet(struct plan *plan, uint32_t servers, uint32_t split_depth);
 /* Sets window_us and quiet_us from the rest. */
 void plan_bounds(struct plan *plan);

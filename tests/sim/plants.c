@@ -7,16 +7,24 @@
 
 static const struct {
     const char *name, *text, *says;
-} plants[] = {
-    {"", "", ""},
+} plants[] = {{"", "", ""},
 #define X(NAME, name, what, says) {#name, what, says},
-    PLANTS(X)
+              PLANTS(X)
 #undef X
 };
 
-const char *plant_name(enum plant plant) { return plants[plant].name; }
-const char *plant_text(enum plant plant) { return plants[plant].text; }
-const char *plant_says(enum plant plant) { return plants[plant].says; }
+const char *plant_name(enum plant plant)
+{
+    return plants[plant].name;
+}
+const char *plant_text(enum plant plant)
+{
+    return plants[plant].text;
+}
+const char *plant_says(enum plant plant)
+{
+    return plants[plant].says;
+}
 
 enum plant plant_of(const char *name)
 {
@@ -27,8 +35,7 @@ enum plant plant_of(const char *name)
 
 bool plants_strike(struct sim *sim, enum plant plant)
 {
-    return sim->plant == plant && sim->plant != PLANT_NONE && !sim->crowd.still && sim->now_us > 3000000 &&
-           dice_chance(&sim->plants, 0.05);
+    return sim->plant == plant && sim->plant != PLANT_NONE && sim->now_us > 3000000 && dice_chance(&sim->plants, 0.05);
 }
 
 /* ---- packets ---- */
@@ -49,8 +56,7 @@ static void rewrite(struct sim *sim, struct packet packet, bool drop_sure, bool 
     writer_clear(w);
     packet_begin(w, &packet, drop_sure ? packet.sure_count - 1 : packet.sure_count);
     for (uint32_t i = 0; packet_next(&packet.sure, &message); i++)
-        if (!drop_sure || i + 1 < packet.sure_count)
-            writer_raw(w, message.at, (size_t)(message.end - message.at));
+        if (!drop_sure || i + 1 < packet.sure_count) writer_raw(w, message.at, (size_t)(message.end - message.at));
     packet_fast(w, fast_count);
     while (packet_next(&packet.fast, &message)) {
         bool moves = message_kind_of(message, &kind) == TERRANE_ERR_OK && kind == MESSAGE_MOVES;
@@ -109,28 +115,33 @@ static bool plant_moves(struct sim *sim, struct sim_link *link, struct packet pa
                         size_t *size)
 {
     if (sim->members[link->from].role != ROLE_GATEWAY || sim->members[link->to].role != ROLE_CELLSERVER) return true;
-    bool drop = packet.fast_count > 0 && plants_strike(sim, PLANT_MOVES_LOST);
-    if (drop) sim_say(sim, "plant: moves are lost");
-    rewrite(sim, packet, false, drop, bytes, size);
+    if (!link->plant_deaf && packet.fast_count > 0 && plants_strike(sim, PLANT_MOVES_LOST)) {
+        sim_say(sim, "plant: moves are lost");
+        link->plant_deaf = true;
+    }
+    rewrite(sim, packet, false, link->plant_deaf, bytes, size);
     return true;
 }
 
-/* Random bytes of a state blob follow its header; the header's first byte is the id, which is kept. */
+/* A byte of the first state blob in the packet. */
 static bool plant_state(struct sim *sim, const uint8_t **bytes, size_t *size)
 {
-    const struct walker *w = &sim->crowd.walkers[dice_below(&sim->plants, sim->crowd.count)];
-    uint8_t header[12];
-    memcpy(header, &w->id, 8);
-    memcpy(header + 8, &w->life, 4);
-    const uint8_t *found = memmem(*bytes, *size, header, sizeof header);
-    if (found == NULL || !plants_strike(sim, PLANT_STATE_FLIPPED)) return true;
-    size_t at = (size_t)(found - *bytes) + STATE_HEADER;
-    if (at >= *size) return true;
-    writer_clear(&sim->plant_writer);
-    writer_raw(&sim->plant_writer, *bytes, *size);
-    sim->plant_writer.data[at] ^= 1;
-    sim_say(sim, "plant: a byte of the state of %llu flips", (unsigned long long)w->id);
-    *bytes = sim->plant_writer.data;
+    if (!plants_strike(sim, PLANT_STATE_FLIPPED)) return true;
+    for (uint32_t i = 0; i < sim->crowd.count; i++) {
+        const struct walker *w = &sim->crowd.walkers[i];
+        uint8_t header[12];
+        memcpy(header, &w->id, 8);
+        memcpy(header + 8, &w->life, 4);
+        const uint8_t *found = memmem(*bytes, *size, header, sizeof header);
+        if (found == NULL) continue;
+        size_t at = (size_t)(found - *bytes) + STATE_HEADER - 1; /* the highest byte of its number */
+        writer_clear(&sim->plant_writer);
+        writer_raw(&sim->plant_writer, *bytes, *size);
+        sim->plant_writer.data[at] ^= 1;
+        sim_say(sim, "plant: a byte of the state of %llu flips", (unsigned long long)w->id);
+        *bytes = sim->plant_writer.data;
+        return true;
+    }
     return true;
 }
 

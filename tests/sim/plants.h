@@ -1,8 +1,8 @@
 /* Planted bugs: each makes one promise fail, to show that the checker notices. None is in any core; they sit in the
  * network (bytes changed on the way, with the numbering made to fit) or between a core and the checker.
  *
- * A plant strikes at its first chance after the world has begun to move and then now and then; without a plant, all
- * functions here pass everything through. */
+ * A plant strikes now and then from the third second on; without a plant, all functions here pass everything through.
+ */
 #ifndef TERRANE_TESTS_SIM_PLANTS_H
 #define TERRANE_TESTS_SIM_PLANTS_H
 
@@ -13,10 +13,10 @@ struct sim_link;
 
 /* X(NAME, name, what it does, what the checker must say (a part of it)) */
 #define PLANTS(X)                                                                                                      \
-    X(SURE_LOST, sure_lost, "a sure message is lost though it was acknowledged", "")                                  \
+    X(SURE_LOST, sure_lost, "a sure message is lost though it was acknowledged", "")                                   \
     X(MOVES_LOST, moves_lost, "moves are lost and nobody can notice", "")                                              \
     X(FRAME_SKIPPED, frame_skipped, "a frame is lost and later ones are renumbered", "")                               \
-    X(STATE_FLIPPED, state_flipped, "one byte of an entity's state changes", "state")                                 \
+    X(STATE_FLIPPED, state_flipped, "one byte of an entity's state changes", "state")                                  \
     X(SEE_LOST, see_lost, "a see is not reported", "")                                                                 \
     X(SEE_TWICE, see_twice, "a see is reported twice", "sees")                                                         \
     X(UNSEE_LOST, unsee_lost, "an unsee is not reported", "")                                                          \
@@ -33,7 +33,7 @@ enum plant {
 #define X(NAME, name, what, says) PLANT_##NAME,
     PLANTS(X)
 #undef X
-    PLANT_COUNT,
+        PLANT_COUNT,
 };
 
 const char *plant_name(enum plant plant);

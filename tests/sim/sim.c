@@ -309,8 +309,10 @@ static void timeout(struct sim *sim, const struct happening *what)
     struct member *m = &sim->members[what->member];
     if (!m->listening || m->timeout_us != what->at_us) return;
     m->timeout_us = UINT64_MAX;
-    if (deadline_of(m) <= sim->now_us) sim_step(sim, what->member, &(struct event){.kind = EVENT_TIMEOUT});
-    else sim_rearm(sim, what->member);
+    if (deadline_of(m) <= sim->now_us)
+        sim_step(sim, what->member, &(struct event){.kind = EVENT_TIMEOUT});
+    else
+        sim_rearm(sim, what->member);
 }
 
 static void happen(struct sim *sim, struct happening *what)

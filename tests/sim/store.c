@@ -110,8 +110,10 @@ void store_execute(struct sim *sim, uint32_t member, const struct output *output
             sim_violation(sim, "the coordinator saves a malformed map");
             return;
         }
-        if (fenced(s, map)) answer.error = TERRANE_ERR_STORE_CONFLICT;
-        else if (!lost) save(s, map);
+        if (fenced(s, map))
+            answer.error = TERRANE_ERR_STORE_CONFLICT;
+        else if (!lost)
+            save(s, map);
         if (answer.error != TERRANE_ERR_OK) s->conflicts++;
     }
     if (fails) {

@@ -128,11 +128,16 @@ static void say_message(FILE *file, struct cursor message)
     enum message_kind kind;
     if (message_kind_of(message, &kind) != TERRANE_ERR_OK) return;
     fprintf(file, " %s", message_kind_name(kind));
-    if (kind == MESSAGE_VIEWS) say_views(file, message);
-    else if (kind == MESSAGE_OFFER) say_offer(file, message);
-    else if (kind == MESSAGE_MOVES) say_moves(file, message);
-    else if (kind == MESSAGE_ACCEPT) say_accept(file, message);
-    else say_small(file, kind, message);
+    if (kind == MESSAGE_VIEWS)
+        say_views(file, message);
+    else if (kind == MESSAGE_OFFER)
+        say_offer(file, message);
+    else if (kind == MESSAGE_MOVES)
+        say_moves(file, message);
+    else if (kind == MESSAGE_ACCEPT)
+        say_accept(file, message);
+    else
+        say_small(file, kind, message);
 }
 
 static void say_packet(FILE *file, const uint8_t *bytes, size_t size)
@@ -172,7 +177,7 @@ static void say_frame(FILE *file, const uint8_t *bytes, size_t size)
 
 void trace_event(struct sim *sim, uint32_t member, const struct event *event)
 {
-    static const char *const kinds[] = {"start",   "message", "tick",      "timeout", "stored",
+    static const char *const kinds[] = {"start",   "message",   "tick",    "timeout",  "stored",
                                         "peer_up", "peer_down", "feed_up", "feed_down"};
     if (sim->trace == NULL || event->kind == EVENT_TIMEOUT) return;
     char name[16];
