@@ -291,11 +291,10 @@ static void release_to(struct cellserver *cs, uint32_t at, struct node_id to)
     struct entity *e = &cs->entities[at];
     if (e->move_buffered) {
         e->move_buffered = false;
-        struct writer move = {0};
-        moves_begin(&move, &(struct moves){.sequence = e->buffered_sequence, .count = 1});
-        moves_add(&move, &(struct move){.id = e->id, .position = e->pending_position, .yaw = e->pending_yaw});
-        forward_to(cs, to, e->gateway, 0, cursor_of(move.data, move.size));
-        writer_close(&move);
+        writer_clear(&cs->single);
+        moves_begin(&cs->single, &(struct moves){.sequence = e->buffered_sequence, .count = 1});
+        moves_add(&cs->single, &(struct move){.id = e->id, .position = e->pending_position, .yaw = e->pending_yaw});
+        forward_to(cs, to, e->gateway, 0, cursor_of(cs->single.data, cs->single.size));
     }
     for (struct buffered *b = buffered_next(cs, at); b != NULL; b = buffered_next(cs, at)) {
         b->used = false;
