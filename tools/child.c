@@ -169,7 +169,7 @@ int child_tether(int argc, char *const *argv)
         return 2;
     }
     long parent = strtol(argv[1], NULL, 10);
-    if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || (long)getppid() != parent) {
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || (long)getppid() != parent) {
         fputs("terrane tether: the parent is gone already\n", stderr);
         return 1;
     }

@@ -159,6 +159,7 @@ void trial_calm(struct trial *t)
     uint64_t settle_ms = (loop_now_us() - began_us) / 1000;
     if (settle_ms > t->settle_ms_worst) t->settle_ms_worst = settle_ms;
     t->calms++;
+    if (t->census_error != TERRANE_ERR_OK) return; /* somebody is gone: there is nothing more to learn */
     try_events(t);
     try_questions(t);
 }

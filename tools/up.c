@@ -28,10 +28,11 @@
 #define START_MS      15000
 #define STOP_MS       3000
 #define LAST_CHECK_MS 60000 /* the bots' last calm, once they are told to stop */
+#define LAST_WORDS_MS 20000 /* the same when a server has died under them */
 
 static struct flags {
     const char *crowds, *run_dir;
-    uint64_t servers, bots, seed, split_depth, depth, feeds, gateways, port, events, queries, tick_hz;
+    uint64_t servers, bots, seed, split_depth, depth, feeds, gateways, port, events, queries, tick_hz, window, patience;
     double seconds, radius, radius_max, speed, band, calm_every, hysteresis;
     uint32_t workload, view_mode, updates;
     bool json;
@@ -78,6 +79,9 @@ static const struct config_field fields[] = {
                  "Lays crowds within M of the middle lines, where servers meet: many hand-offs; 0: evenly."),
     DOUBLE_FIELD("radius", radius, "20", 0, 1e6, "M", "How far bots see."),
     DOUBLE_FIELD("calm-every", calm_every, "10", 0.5, 1e9, "SECONDS", "Between two checks against brute force."),
+    UINT_FIELD("window", window, "1000", 100, 60000, "Milliseconds of delay that are forgiven while all move."),
+    UINT_FIELD("patience", patience, "5000", 100, 600000,
+               "Milliseconds in which all must be right once all stand still."),
     UINT_FIELD("gateways", gateways, "2", 1, 16, "Gateway sessions that share the bots."),
     UINT_FIELD("events", events, "5", 0, 50, "Map events a second."),
     UINT_FIELD("queries", queries, "20", 0, 100000, "Queries asked in each calm."),
@@ -293,7 +297,7 @@ static void await_map(void)
             "look:        %s/terrane status --coordinator %s\n"
             "             %s/terrane watch --coordinator %s r/03\n"
             "             nngcat --sub0 --dial %s --subscribe r/ --hex\n"
-            "             redis-cli -p %s hgetall terrane:{terrane}:leaves\n"
+            "             redis-cli -p %s hgetall 'terrane:{terrane}:map'\n"
             "logs         %s\n",
             up.inbox, up.query, (unsigned)strtoul(strrchr(up.query, ':') + 1, NULL, 10) + 1, up.redis_address, feed,
             first->name, up.programs, up.inbox, up.programs, up.inbox, feed, strchr(up.redis_address, ':') + 1,
@@ -317,6 +321,8 @@ static void start_bots(void)
                     format("--band=%.17g", flags.band),
                     format("--radius=%.17g", flags.radius),
                     format("--calm-every=%.17g", flags.calm_every),
+                    format("--window=%" PRIu64, flags.window),
+                    format("--patience=%" PRIu64, flags.patience),
                     format("--gateways=%" PRIu64, flags.gateways),
                     format("--events=%" PRIu64, flags.events),
                     format("--queries=%" PRIu64, flags.queries),
@@ -351,7 +357,7 @@ static void watch(void)
 static void end_bots(void)
 {
     if (up.bots == NULL) return;
-    uint64_t until_us = loop_now_us() + (up.failed ? STOP_MS : LAST_CHECK_MS) * UINT64_C(1000);
+    uint64_t until_us = loop_now_us() + (up.failed ? LAST_WORDS_MS : LAST_CHECK_MS) * UINT64_C(1000);
     child_signal(up.bots, SIGTERM);
     while (!child_ended(up.bots) && loop_now_us() < until_us) {
         read_bots();
