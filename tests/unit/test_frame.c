@@ -145,6 +145,76 @@ START_TEST(sections_out_of_order_doubled_or_unknown_are_refused)
 }
 END_TEST
 
+/* A frame of one section whose array announces `items`, made by `fill`; `fields` are announced for the whole. */
+static enum terrane_error decode_forged(uint32_t fields, uint32_t items, void (*fill)(struct writer *))
+{
+    struct writer w = {0};
+    struct frame frame;
+    writer_array(&w, fields);
+    for (uint32_t field = 0; field < 3; field++) writer_uint(&w, 1);
+    writer_array(&w, 0);
+    writer_array(&w, 0);
+    writer_array(&w, items);
+    fill(&w);
+    enum terrane_error error = frame_decode(w.data, w.size, &frame);
+    writer_close(&w);
+    return error;
+}
+
+static void left_write(struct writer *w, uint32_t fields, enum left_reason reason)
+{
+    writer_uint(w, SECTION_LEFT);
+    writer_array(w, fields);
+    writer_uint(w, 0);
+    writer_uint(w, (uint64_t)reason);
+    for (uint32_t i = 2; i < fields; i++) writer_uint(w, i == 3 ? 19 : 7);
+}
+
+static void left_gone_with_leaf(struct writer *w)
+{
+    left_write(w, 4, LEFT_GONE);
+}
+static void left_moved_nowhere(struct writer *w)
+{
+    left_write(w, 2, LEFT_MOVED);
+}
+static void left_moved_halfway(struct writer *w)
+{
+    left_write(w, 3, LEFT_MOVED);
+}
+static void left_moved(struct writer *w)
+{
+    left_write(w, 4, LEFT_MOVED);
+}
+
+START_TEST(who_left_for_another_leaf_and_nobody_else_names_it)
+{
+    ck_assert_int_eq(decode_forged(6, 2, left_moved), TERRANE_ERR_OK);
+    ck_assert_int_eq(decode_forged(6, 2, left_moved_halfway), TERRANE_ERR_MESSAGE_RANGE);
+    ck_assert_int_eq(decode_forged(6, 2, left_moved_nowhere), TERRANE_ERR_MESSAGE_RANGE);
+    ck_assert_int_eq(decode_forged(6, 2, left_gone_with_leaf), TERRANE_ERR_MESSAGE_RANGE);
+}
+END_TEST
+
+/* Slot 0 turned, and behind that a section that would be the frame's own if the turned section had two items. */
+static void turned_and_more(struct writer *w)
+{
+    writer_uint(w, SECTION_TURNED);
+    writer_array(w, 1);
+    writer_int(w, -1);
+    writer_array(w, 1);
+    writer_uint(w, 64);
+    section_write(w, SECTION_STATE);
+}
+
+START_TEST(a_column_section_has_exactly_two_items)
+{
+    ck_assert_int_eq(decode_forged(7, 3, turned_and_more), TERRANE_ERR_OK);
+    ck_assert_int_eq(decode_forged(7, 4, turned_and_more), TERRANE_ERR_MESSAGE_RANGE);
+    ck_assert_int_eq(decode_forged(7, 2, turned_and_more), TERRANE_ERR_MESSAGE_RANGE);
+}
+END_TEST
+
 /* What a frame holds, kept beside it as a model. */
 struct change {
     bool moved, turned, climbed;
@@ -307,7 +377,8 @@ END_TEST
 
 SUITE_MAIN("frame", slots_come_back_whatever_their_gaps, a_run_of_any_length_comes_back_at_a_byte_for_every_32_slots,
            random_slots_come_back, codes_that_leave_the_slots_or_miscount_are_refused,
-           sections_out_of_order_doubled_or_unknown_are_refused, random_frames_come_back_whole,
+           sections_out_of_order_doubled_or_unknown_are_refused, who_left_for_another_leaf_and_nobody_else_names_it,
+           a_column_section_has_exactly_two_items, random_frames_come_back_whole,
            a_frame_without_anything_is_a_beat_and_nothing_else_is, topics_come_back_and_others_are_refused,
            a_walking_entity_costs_at_most_three_bytes_and_a_fifth_in_a_frame_of_a_hundred,
            a_riding_entity_costs_at_most_four_and_a_half_bytes)

@@ -421,6 +421,13 @@ static void hello_quote(struct writer *w)
     hello_encode(w, &m);
 }
 
+static void hello_beyond_ascii(struct writer *w)
+{
+    struct hello m = hello_fine();
+    strcpy(m.info.host, "h\x7f");
+    hello_encode(w, &m);
+}
+
 static void forge_world(struct writer *w, void (*spoil)(struct world *))
 {
     struct welcome m = {.node = {16}, .term = 1, .world = world_default()};
@@ -514,6 +521,7 @@ START_TEST(a_field_out_of_its_range_is_refused_with_message_range)
         hello_heavy,
         hello_newline,
         hello_quote,
+        hello_beyond_ascii,
         world_nan,
         world_infinite,
         world_deep,
