@@ -6,6 +6,7 @@
 #include "common/array.h"
 #include "common/check.h"
 #include "io/ready.h"
+#include "io/vitals.h"
 #include "proto/messages.h"
 
 #include <inttypes.h>
@@ -21,6 +22,7 @@
 #define BATCH_TIMEOUTS    16u
 #define QUERY_PATIENCE_US 5000000u
 #define COMPLAIN_EACH_US  10000000u
+#define REFUSED_EACH_US   5000000u /* it walks all of nng's statistics */
 #define FINISH_MS         100
 
 /* Answers of the store that came while a step or its outbox was under way. */
@@ -49,8 +51,11 @@ struct shell {
     uint64_t patience_us;
     struct question *questions; /* unanswered, oldest first */
     uint32_t question_count, question_room;
-    struct link_counters told; /* what the log has said of drops */
-    uint64_t told_us;
+    struct link_counters told; /* what the log has said of drops, and of ticks */
+    uint64_t told_us, told_late, told_skipped;
+    struct metrics metrics;
+    struct writer joined;
+    uint64_t refused, refused_us;
 };
 
 struct node_id shell_node_id(void)
@@ -122,15 +127,37 @@ static void carry_store(struct shell *s, const struct output *o, const uint8_t *
         shell_stored(s, o->token, TERRANE_ERR_STORE_UNAVAILABLE, NULL, 0);
 }
 
+const struct metrics *shell_metrics(struct shell *s)
+{
+    struct link_counters c;
+    uint64_t now_us = loop_now_us();
+    if (s->refused_us == 0 || now_us - s->refused_us >= REFUSED_EACH_US) {
+        s->refused = link_refused(s->link);
+        s->refused_us = now_us;
+    }
+    link_counters(s->link, &c);
+    vitals_collect(&c, s->refused, s->loop != NULL && s->core.tick_us != NULL ? loop_ticker(s->loop) : NULL,
+                   &s->metrics);
+    return &s->metrics;
+}
+
+static void carry_reply(struct shell *s, const struct output *o, const uint8_t *bytes)
+{
+    enum message_kind kind;
+    bool is_status = message_kind_of(cursor_of(bytes, o->size), &kind) == TERRANE_ERR_OK && kind == MESSAGE_STATUS;
+    question_closed(s, o->token);
+    if (is_status && vitals_join(bytes, o->size, shell_metrics(s), &s->joined))
+        link_reply(s->link, o->token, s->joined.data, s->joined.size);
+    else
+        link_reply(s->link, o->token, bytes, o->size);
+}
+
 static void carry(struct shell *s, const struct output *o, const uint8_t *bytes)
 {
     switch (o->kind) {
     case OUTPUT_SEND: link_send(s->link, o->node, bytes, o->size); break;
     case OUTPUT_PUBLISH: link_publish(s->link, o->feed, bytes, o->size); break;
-    case OUTPUT_REPLY:
-        question_closed(s, o->token);
-        link_reply(s->link, o->token, bytes, o->size);
-        break;
+    case OUTPUT_REPLY: carry_reply(s, o, bytes); break;
     case OUTPUT_STORE: carry_store(s, o, bytes); break;
     case OUTPUT_WATCH: link_watch(s->link, bytes, o->size); break;
     case OUTPUT_UNWATCH: link_unwatch(s->link, bytes, o->size); break;
@@ -184,7 +211,8 @@ static void arrived(void *context, const struct event *event)
     step_stored(s);
 }
 
-/* Says what has been dropped since the last time, at most once in a while: drops are counted, never silent. */
+/* Says what has been dropped and what was late since the last time, at most once in a while: drops are counted, never
+ * silent. */
 static void complain(struct shell *s, uint64_t now_us)
 {
     if (now_us - s->told_us < COMPLAIN_EACH_US) return;
@@ -202,6 +230,13 @@ static void complain(struct shell *s, uint64_t now_us)
             inbound, feed, full, errors, publish, oversize);
     s->told = c;
     s->told_us = now_us;
+    if (s->loop == NULL) return;
+    const struct ticker *ticks = loop_ticker(s->loop);
+    if (ticks->late > s->told_late)
+        say(s, LOG_WARNING, "event=late_ticks late=%" PRIu64 " skipped=%" PRIu64 " worst_us=%" PRIu64,
+            ticks->late - s->told_late, ticks->skipped - s->told_skipped, ticks->late_worst_us);
+    s->told_late = ticks->late;
+    s->told_skipped = ticks->skipped;
 }
 
 static uint64_t deadline_us(const struct shell *s)
@@ -447,5 +482,7 @@ void shell_close(struct shell *s)
     free(s->stored);
     free(s->questions);
     outbox_close(&s->out);
+    metrics_close(&s->metrics);
+    writer_close(&s->joined);
     free(s);
 }

@@ -6,8 +6,9 @@
  *   - inside somebody else's loop (libterrane): shell_open with `embedded`, shell_start, then poll shell_fd for
  *     reading and call shell_dispatch. That fd becomes readable for messages and for due time.
  *
- * What it is not: it knows no message; only a query that its core leaves unanswered is answered here after a while,
- * with a FAULT, since every query gets exactly one reply.
+ * What it is not: it knows no message, but that it adds its own counters to a STATUS answer (vitals.h), and that a
+ * query that its core leaves unanswered is answered here after a while, with a FAULT, since every query gets exactly
+ * one reply.
  *
  * One thread; nothing blocks but shell_run and shell_finish.
  * Memory: opaque; the core stays the caller's and must outlive the shell. */
@@ -15,6 +16,7 @@
 #define TERRANE_IO_SHELL_H
 
 #include "common/core.h"
+#include "common/metrics.h"
 #include "io/link.h"
 #include "io/loop.h"
 
@@ -86,6 +88,10 @@ void shell_dispatch(struct shell *s);
 struct outbox *shell_outbox(struct shell *s);
 void shell_flush(struct shell *s);
 void shell_rearm(struct shell *s);
+
+/* The link's and the ticks' numbers as they are now; they also stand in every STATUS answer as "io". Valid until the
+ * next call. */
+const struct metrics *shell_metrics(struct shell *s);
 
 /* Closes as link_close says. The caller waits for link_quiet first where it can. NULL is fine. */
 void shell_close(struct shell *s);

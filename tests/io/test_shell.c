@@ -322,6 +322,49 @@ START_TEST(a_query_that_the_core_ignores_is_answered_with_a_fault)
 }
 END_TEST
 
+static void answer_status(struct script *s, const struct event *in, uint64_t now_us, struct outbox *out)
+{
+    (void)now_us;
+    if (in->kind != EVENT_MESSAGE) return;
+    struct writer w = {0};
+    status_encode(&w, &(struct status){.json = s->context});
+    outbox_push(out, (struct output){.kind = OUTPUT_REPLY, .token = in->token}, w.data, w.size);
+    writer_close(&w);
+}
+
+START_TEST(a_status_answer_carries_the_links_counters_too)
+{
+    struct script s = {.react = answer_status};
+    nng_socket req;
+    nng_msg *got = NULL;
+    struct status status;
+    script_open(&s, (struct shell_options){.embedded = true, .link = {.query_url = ANY}});
+    script_start(&s);
+    ck_assert_int_eq(nng_req0_open(&req), 0);
+    ck_assert_int_eq(nng_dial(req, shell_urls(s.shell)->query, NULL, 0), 0);
+    const char *const answers[] = {"{\"role\":\"x\"}", "{}", "[1]"};
+    for (int i = 0; i < 3; i++) {
+        s.context = (void *)(uintptr_t)answers[i];
+        ck_assert_int_eq(nng_send(req, (char[]){"?"}, 1, 0), 0);
+        SHELLS_UNTIL(nng_recvmsg(req, &got, NNG_FLAG_NONBLOCK) == 0, &s);
+        ck_assert_int_eq(status_decode(cursor_of(nng_msg_body(got), nng_msg_len(got)), &status), TERRANE_ERR_OK);
+        char *json = strndup(status.json, status.size);
+        nng_msg_free(got);
+        if (i == 0) {
+            ck_assert_int_eq(strncmp(json, "{\"role\":\"x\",\"io\":{\"terrane_io_", 30), 0);
+            ck_assert_ptr_nonnull(strstr(json, "\"terrane_io_received_total{lane=\\\"query\\\"}\":1,"));
+            ck_assert_int_eq(strcmp(json + strlen(json) - 2, "}}"), 0);
+        } else {
+            ck_assert_str_eq(json, answers[i]); /* nothing to add to */
+        }
+        free(json);
+    }
+    nng_close(req);
+    SHELLS_UNTIL(link_quiet(shell_link(s.shell)), &s);
+    script_close(&s);
+}
+END_TEST
+
 static void stop_at_tick(struct script *s, const struct event *in, uint64_t now_us, struct outbox *out)
 {
     (void)now_us, (void)out;
@@ -387,5 +430,5 @@ SUITE_MAIN("shell", start_comes_first_and_links_carry_packets_and_frames, messag
            a_core_whose_deadline_never_moves_does_not_hold_the_caller,
            an_outbox_filled_by_calls_is_carried_out_by_flush, a_store_may_answer_at_once_or_later,
            without_a_store_the_answer_is_that_there_is_none, a_query_that_the_core_ignores_is_answered_with_a_fault,
-           the_loop_ticks_at_the_rate_that_the_core_wants, the_loop_gives_timeouts_and_messages,
-           node_ids_are_above_the_reserved_and_never_the_same)
+           a_status_answer_carries_the_links_counters_too, the_loop_ticks_at_the_rate_that_the_core_wants,
+           the_loop_gives_timeouts_and_messages, node_ids_are_above_the_reserved_and_never_the_same)
