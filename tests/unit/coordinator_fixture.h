@@ -6,6 +6,7 @@
 #ifndef TERRANE_TESTS_UNIT_COORDINATOR_FIXTURE_H
 #define TERRANE_TESTS_UNIT_COORDINATOR_FIXTURE_H
 
+#include "common/array.h"
 #include "common/table.h"
 #include "coordinator/coordinator.h"
 #include "proto/ownership.h"
@@ -56,12 +57,12 @@ struct fixture {
     struct node_id stored_leader;
     struct world stored_world;
     struct store_leaf *stored;
-    uint32_t stored_count;
+    uint32_t stored_count, stored_room;
     struct table stored_index;
     struct store_server servers[TESTERS_MAX];
     uint32_t server_count;
     struct leaf_owner *history; /* highest epoch ever told of a leaf */
-    uint32_t history_count;
+    uint32_t history_count, history_room;
     struct table history_index;
     struct writer late;    /* a save of a former coordinator that reaches the store only now */
     struct ownership feed; /* an outside reader of map/ */
@@ -98,8 +99,7 @@ static inline enum terrane_error store_save(struct fixture *f, const uint8_t *by
         uint32_t at = table_get(&f->stored_index, leaf.owner.leaf.v);
         if (at == TABLE_NONE) {
             at = f->stored_count++;
-            f->stored = realloc(f->stored, f->stored_count * sizeof *f->stored);
-            ck_assert_ptr_nonnull(f->stored);
+            ARRAY_RESERVE(f->stored, f->stored_room, f->stored_count);
             table_put(&f->stored_index, leaf.owner.leaf.v, at);
         }
         f->stored[at] = leaf;
@@ -180,8 +180,7 @@ static inline void told_check(struct fixture *f, const struct ownership *map)
         uint32_t at = table_get(&f->history_index, leaf->leaf.v);
         if (at == TABLE_NONE) {
             at = f->history_count++;
-            f->history = realloc(f->history, f->history_count * sizeof *f->history);
-            ck_assert_ptr_nonnull(f->history);
+            ARRAY_RESERVE(f->history, f->history_room, f->history_count);
             f->history[at] = *leaf;
             table_put(&f->history_index, leaf->leaf.v, at);
         }

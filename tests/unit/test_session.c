@@ -10,6 +10,8 @@
 #define KIND       99u
 #define FLIGHT_MAX 4096u
 #define MS         1000u
+/* libcheck writes to a file at each assertion that holds; the frequent ones speak only when they don't. */
+#define HOLDS(condition) ((condition) ? (void)0 : ck_abort_msg("%s:%d: %s", __FILE__, __LINE__, #condition))
 
 static uint64_t draw(uint64_t *state)
 {
@@ -79,17 +81,17 @@ static struct channel *delivering;
 static void side_deliver(void *context, struct cursor message, bool sure)
 {
     struct side *s = context;
-    ck_assert_uint_eq(cursor_array(&message, 3, 3), 3);
-    ck_assert_uint_eq(cursor_uint(&message, UINT64_MAX), KIND);
+    HOLDS(cursor_array(&message, 3, 3) == 3);
+    HOLDS(cursor_uint(&message, UINT64_MAX) == KIND);
     uint64_t number = cursor_uint(&message, UINT64_MAX);
     cursor_skip(&message);
-    ck_assert_int_eq(cursor_end(&message), TERRANE_ERR_OK);
+    HOLDS(cursor_end(&message) == TERRANE_ERR_OK);
     if (sure) {
-        ck_assert_uint_eq(number, s->sure_taken + 1);
+        HOLDS(number == s->sure_taken + 1);
         s->sure_taken = number;
-        if (s->echo) ck_assert_int_eq(side_push(delivering, s, true, 3), TERRANE_ERR_OK);
+        if (s->echo) HOLDS(side_push(delivering, s, true, 3) == TERRANE_ERR_OK);
     } else {
-        ck_assert_uint_gt(number, s->fast_taken);
+        HOLDS(number > s->fast_taken);
         s->fast_taken = number;
         s->fast_seen = true;
     }
@@ -99,10 +101,10 @@ static void side_receive(struct channel *c, struct side *s, const uint8_t *bytes
 {
     struct packet packet;
     uint64_t lost;
-    ck_assert_int_eq(packet_decode(bytes, size, &packet), TERRANE_ERR_OK);
+    HOLDS(packet_decode(bytes, size, &packet) == TERRANE_ERR_OK);
     s->fast_seen = false;
     delivering = c;
-    ck_assert_int_eq(session_receive(s->session, c->now_us, &packet, side_deliver, s, &lost), TERRANE_ERR_OK);
+    HOLDS(session_receive(s->session, c->now_us, &packet, side_deliver, s, &lost) == TERRANE_ERR_OK);
     s->fast_lost += lost;
     if (s->fast_seen) s->fast_packets_in++;
 }
@@ -131,9 +133,9 @@ static void channel_close(struct channel *c)
 
 static void channel_carry(struct channel *c, struct side *to, uint64_t delay_us)
 {
-    ck_assert_uint_lt(to->flight_count, FLIGHT_MAX);
+    HOLDS(to->flight_count < FLIGHT_MAX);
     uint8_t *bytes = malloc(c->packet.size);
-    ck_assert_ptr_nonnull(bytes);
+    HOLDS(bytes != NULL);
     memcpy(bytes, c->packet.data, c->packet.size);
     to->flights[to->flight_count++] = (struct flight){c->now_us + delay_us, c->order++, bytes, c->packet.size};
 }
@@ -144,8 +146,8 @@ static void channel_send(struct channel *c, uint32_t from)
     if (s->stalled_until_us > c->now_us) return;
     while (session_fill(s->session, c->now_us, &c->packet)) {
         struct packet packet;
-        ck_assert_uint_le(c->packet.size, LIMIT_PACKET_TARGET);
-        ck_assert_int_eq(packet_decode(c->packet.data, c->packet.size, &packet), TERRANE_ERR_OK);
+        HOLDS(c->packet.size <= LIMIT_PACKET_TARGET);
+        HOLDS(packet_decode(c->packet.data, c->packet.size, &packet) == TERRANE_ERR_OK);
         if (packet.fast_count > 0) s->fast_packets_out++;
         if (chance(&c->seed, c->loss)) continue;
         uint32_t copies = chance(&c->seed, c->doubling) ? 2 : 1;
@@ -196,7 +198,7 @@ static void channel_drain(struct channel *c)
     c->loss = c->doubling = c->late = 0;
     uint64_t deadline = c->now_us + 120 * 1000 * MS;
     while (!channel_quiet(c)) {
-        ck_assert_uint_lt(c->now_us, deadline);
+        HOLDS(c->now_us < deadline);
         channel_turn(c, 5 * MS);
     }
 }
@@ -218,7 +220,7 @@ static void channel_story(uint64_t seed)
                 bool sure = chance(&c.seed, 60);
                 enum terrane_error error = side_push(&c, s, sure, padding);
                 /* A stalled side's fast queue may fill. */
-                ck_assert(error == TERRANE_ERR_OK || (error == TERRANE_ERR_QUEUE_FULL && !sure));
+                HOLDS(error == TERRANE_ERR_OK || (error == TERRANE_ERR_QUEUE_FULL && !sure));
             }
             if (chance(&c.seed, 1)) s->stalled_until_us = c.now_us + draw(&c.seed) % (2000 * MS);
             if (chance(&c.seed, 2)) session_link_up(s->session, c.now_us);
