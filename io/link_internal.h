@@ -65,6 +65,8 @@ struct peer {
 /* A peer's socket after link_unpeer. nng 1.5.2 leaks what is being sent when it is closed, and what was handed over
  * just before should still go out: so it is closed a little later. */
 #define LINK_LINGER_US 100000u
+/* Closings in one round: each waits about a millisecond for nng's threads, and a thousand gateways may go at once. */
+#define LINK_CLOSES 2u
 struct closing {
     nng_socket socket;
     uint64_t at_us;

@@ -93,20 +93,17 @@ void link_unpeer(struct link *l, struct node_id node)
     peer_drop_waiting(p);
     table_remove(&l->dialers, p->dialer);
     table_remove(&l->peer_slots, node.v);
-    if (p->pipe != 0) {
-        ARRAY_RESERVE(l->closing, l->closing_room, (size_t)l->closing_count + 1);
-        l->closing[l->closing_count++] = (struct closing){p->socket, loop_now_us() + LINK_LINGER_US};
-    } else {
-        nng_close(p->socket);
-    }
+    ARRAY_RESERVE(l->closing, l->closing_room, (size_t)l->closing_count + 1);
+    l->closing[l->closing_count++] = (struct closing){p->socket, loop_now_us() + LINK_LINGER_US};
     *p = (struct peer){0};
     l->counters.peers--;
 }
 
-static void close_until(struct link *l, uint64_t now_us)
+static void close_until(struct link *l, uint64_t now_us, uint32_t max)
 {
     uint32_t done = 0;
-    while (done < l->closing_count && l->closing[done].at_us <= now_us) nng_close(l->closing[done++].socket);
+    while (done < max && done < l->closing_count && l->closing[done].at_us <= now_us)
+        nng_close(l->closing[done++].socket);
     if (done == 0) return;
     l->closing_count -= done;
     memmove(l->closing, l->closing + done, l->closing_count * sizeof *l->closing);
@@ -114,7 +111,7 @@ static void close_until(struct link *l, uint64_t now_us)
 
 void outbound_linger(struct link *l)
 {
-    if (l->closing_count > 0) close_until(l, loop_now_us());
+    if (l->closing_count > 0) close_until(l, loop_now_us(), LINK_CLOSES);
 }
 
 static enum terrane_error peer_dial(struct link *l, struct peer *p, uint32_t slot)
@@ -369,7 +366,7 @@ void outbound_close(struct link *l)
     }
     for (uint32_t i = 0; i < l->feed_count; i++)
         if (l->feeds[i].link != NULL) nng_close(l->feeds[i].socket);
-    close_until(l, UINT64_MAX);
+    close_until(l, UINT64_MAX, UINT32_MAX);
     free(l->closing);
     free(l->peers);
     free(l->feeds);
