@@ -62,7 +62,7 @@ void gateway_map_leaves(const struct gateway *g, int64_t min_x, int64_t min_y, i
 /* Tells whether the set of leaves is another one; owners do not count. */
 static uint64_t leaves_signature(const struct ownership_list *list)
 {
-    uint64_t signature = list->leaf_count;
+    uint64_t signature = UINT64_C(0xcbf29ce484222325) + list->leaf_count; /* no set of leaves gives 0 */
     for (uint32_t i = 0; i < list->leaf_count; i++) {
         signature = (signature ^ list->leaves[i].leaf.v) * 0x9e3779b97f4a7c15ULL;
         signature ^= signature >> 29;
