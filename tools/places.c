@@ -18,20 +18,27 @@ static uint16_t probe(uint16_t port)
     socklen_t size = sizeof address;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int yes = 1; /* connections that linger from before do not count */
     if (fd < 0) return 0;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     bool well =
         bind(fd, (struct sockaddr *)&address, size) == 0 && getsockname(fd, (struct sockaddr *)&address, &size) == 0;
     close(fd);
     return well ? ntohs(address.sin_port) : 0;
 }
 
+bool places_ports_free(uint16_t first, uint16_t count)
+{
+    for (uint16_t i = 0; i < count; i++)
+        if (probe((uint16_t)(first + i)) == 0) return false;
+    return true;
+}
+
 uint16_t places_free_ports(uint16_t count)
 {
     for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
-        uint16_t first = probe(0), found = 1;
-        if (first == 0 || first > UINT16_MAX - count) continue;
-        while (found < count && probe((uint16_t)(first + found)) != 0) found++;
-        if (found == count) return first;
+        uint16_t first = probe(0);
+        if (first != 0 && first <= UINT16_MAX - count && places_ports_free(first, count)) return first;
     }
     return 0;
 }

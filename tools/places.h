@@ -10,6 +10,7 @@
 /* Ports of 127.0.0.1 that nobody listens on: one, or the first of `count` in a row. 0: none found. */
 uint16_t places_free_port(void);
 uint16_t places_free_ports(uint16_t count);
+bool places_ports_free(uint16_t first, uint16_t count);
 /* The folder of this program; false if the cluster's other programs are not beside it. */
 bool places_programs(char *out, size_t room);
 bool places_in_path(const char *program);

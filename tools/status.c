@@ -104,6 +104,18 @@ static void print_server(const struct cluster *c, const struct cluster_server *s
            document_count(&s->status, 0, "gaps_open"));
 }
 
+static void print_feeds(const struct cluster *c)
+{
+    printf("\n%-12s feeds for nngcat and others: r/ topics, then g/ topics\n", "server");
+    for (uint32_t i = 0; i < c->server_count; i++) {
+        uint32_t listed = c->servers[i].listed, at = document_first(&c->map, document_member(&c->map, listed, "feeds"));
+        printf("%-12s", c->servers[i].name);
+        for (; at != DOCUMENT_NONE; at = document_next(&c->map, at))
+            if (c->map.values[at].kind == DOCUMENT_TEXT) printf(" %s", c->map.values[at].text);
+        printf("  %s\n", document_text(&c->map, listed, "ghost_feed"));
+    }
+}
+
 static void print_regions(const struct cluster *c)
 {
     uint32_t at = document_first(&c->map, document_member(&c->map, 0, "regions"));
@@ -136,6 +148,7 @@ static void print_table(const struct cluster *c, const struct sample *before, do
     printf("%-12s %6s %8s %8s %9s %10s %9s %7s %9s %6s\n", "server", "leaves", "owned", "ghosts", "moves/s",
            "handoffs/s", "kB/s out", "ticks/s", "late", "gaps");
     for (uint32_t i = 0; i < c->server_count; i++) print_server(c, &c->servers[i], &before[i], seconds);
+    print_feeds(c);
     if (flags.regions) print_regions(c);
 }
 

@@ -26,6 +26,7 @@
 #define SERVERS       64u
 #define CHILDREN      (SERVERS + 3)
 #define START_MS      15000
+#define USUAL_PORT    7070
 #define STOP_MS       3000
 #define LAST_CHECK_MS 60000 /* the bots' last calm, once they are told to stop */
 #define LAST_WORDS_MS 20000 /* the same when a server has died under them */
@@ -214,9 +215,9 @@ static void start_redis(void)
     snprintf(up.redis_address, sizeof up.redis_address, "127.0.0.1:%u", port);
 }
 
-static void start_coordinator(void)
+static void run_coordinator(uint16_t port)
 {
-    uint16_t port = flags.port != 0 ? (uint16_t)flags.port : places_free_ports(3);
+    if (port == 0) give_up(EXIT_NOT_HELD, "no three free ports in a row; choose them with --port");
     snprintf(up.inbox, sizeof up.inbox, "tcp://127.0.0.1:%u", port);
     snprintf(up.query, sizeof up.query, "tcp://127.0.0.1:%u", port + 1);
     char *argv[] = {format("%s/terrane-coordinator", up.programs),
@@ -232,7 +233,21 @@ static void start_coordinator(void)
                     format("--tick-hz=%" PRIu64, flags.tick_hz),
                     NULL};
     up.coordinator = start("coordinator", argv, true);
-    expect_ready(up.coordinator);
+}
+
+/* The ports at which tools look by themselves, if they are free; they may be taken between the look and the use. */
+static void start_coordinator(void)
+{
+    bool usual = flags.port == 0 && places_ports_free(USUAL_PORT, 3);
+    run_coordinator(flags.port != 0 ? (uint16_t)flags.port : usual ? USUAL_PORT : places_free_ports(3));
+    if (flags.port == 0 && !child_expect(up.coordinator, "ready ", START_MS) && child_wait(up.coordinator, 0)) {
+        child_close(up.coordinator);
+        up.count--;
+        run_coordinator(places_free_ports(3));
+        expect_ready(up.coordinator);
+    } else if (flags.port != 0) {
+        expect_ready(up.coordinator);
+    }
 }
 
 static void start_servers(void)

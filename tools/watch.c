@@ -79,7 +79,8 @@ static void dial_all(struct tap *tap, struct cluster *c, const char *prefix)
     }
     if (prefix[0] == 'm' || prefix[0] == '\0') {
         uint32_t feeds = document_member(&c->map, 0, "feeds"), at = document_first(&c->map, feeds);
-        for (; at != DOCUMENT_NONE; at = document_next(&c->map, at)) dial(tap, c->map.values[at].text);
+        for (; at != DOCUMENT_NONE; at = document_next(&c->map, at))
+            if (c->map.values[at].kind == DOCUMENT_TEXT) dial(tap, c->map.values[at].text);
     }
     const char *wanted = strlen(prefix) > 2 ? prefix + 2 : "";
     uint32_t at = document_first(&c->map, document_member(&c->map, 0, "regions"));
