@@ -62,7 +62,7 @@ static void due_find(struct replicas *r)
 static struct replica *replica_take(struct replicas *r)
 {
     uint32_t at = 0;
-    while (at < r->leaf_end && r->leaves[at].leaf.v != 0) at++;
+    while (r->leaves != NULL && at < r->leaf_end && r->leaves[at].leaf.v != 0) at++;
     if (at == r->leaf_end) {
         ARRAY_RESERVE(r->leaves, r->leaf_room, ++r->leaf_end);
         r->leaves[at] = (struct replica){.index = at};
