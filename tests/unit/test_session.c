@@ -416,6 +416,69 @@ START_TEST(an_ack_travels_alone_only_if_nothing_else_is_to_be_said_and_is_not_ac
 }
 END_TEST
 
+START_TEST(a_lost_ack_is_given_again_when_the_repetition_comes)
+{
+    static struct channel c;
+    channel_open(&c, 1, NULL);
+    struct side *a = &c.sides[0], *b = &c.sides[1];
+    ck_assert_int_eq(side_push(&c, a, true, 1), TERRANE_ERR_OK);
+    ck_assert(session_fill(a->session, 0, &c.packet));
+    side_receive(&c, b, c.packet.data, c.packet.size);
+    ck_assert(session_fill(b->session, 0, &c.packet)); /* the ack, lost */
+    ck_assert(!session_fill(b->session, 0, &c.packet));
+    c.now_us = session_deadline_us(a->session);
+    ck_assert(session_fill(a->session, c.now_us, &c.packet));
+    side_receive(&c, b, c.packet.data, c.packet.size);
+    ck_assert_uint_eq(session_counters(b->session)->sure_duplicates, 1);
+    ck_assert(session_fill(b->session, c.now_us, &c.packet));
+    side_receive(&c, a, c.packet.data, c.packet.size);
+    ck_assert(session_idle(a->session));
+    channel_close(&c);
+}
+END_TEST
+
+START_TEST(the_repeat_interval_doubles_while_nothing_moves_and_is_short_again_after_an_ack)
+{
+    static struct channel c;
+    channel_open(&c, 1, NULL);
+    struct side *a = &c.sides[0];
+    ck_assert_int_eq(side_push(&c, a, true, 1), TERRANE_ERR_OK);
+    ck_assert(session_fill(a->session, 0, &c.packet));
+    static const uint64_t intervals_ms[] = {250, 500, 1000, 1000};
+    for (uint32_t i = 0; i < 4; i++) {
+        ck_assert_uint_eq(session_deadline_us(a->session) - c.now_us, intervals_ms[i] * MS);
+        c.now_us = session_deadline_us(a->session);
+        ck_assert(session_fill(a->session, c.now_us, &c.packet));
+    }
+    channel_drain(&c);
+    ck_assert_int_eq(side_push(&c, a, true, 1), TERRANE_ERR_OK);
+    ck_assert(session_fill(a->session, c.now_us, &c.packet));
+    ck_assert_uint_eq(session_deadline_us(a->session) - c.now_us, 250 * MS);
+    channel_close(&c);
+}
+END_TEST
+
+START_TEST(fast_messages_never_overtake_sure_ones_that_went_before_them)
+{
+    static struct channel c;
+    channel_open(&c, 1, NULL);
+    struct side *a = &c.sides[0], *b = &c.sides[1];
+    ck_assert_int_eq(side_push(&c, a, true, 1), TERRANE_ERR_OK);
+    ck_assert(session_fill(a->session, 0, &c.packet)); /* lost */
+    ck_assert_int_eq(side_push(&c, a, true, 1), TERRANE_ERR_OK);
+    ck_assert_int_eq(side_push(&c, a, false, 1), TERRANE_ERR_OK);
+    ck_assert(session_fill(a->session, 0, &c.packet));
+    side_receive(&c, b, c.packet.data, c.packet.size);
+    ck_assert_uint_eq(b->fast_taken, 0);
+    ck_assert_uint_eq(b->fast_lost, 1);
+    ck_assert_uint_eq(session_counters(b->session)->sure_gaps, 1);
+    channel_drain(&c);
+    ck_assert_uint_eq(b->sure_taken, 2);
+    ck_assert_uint_eq(b->fast_taken, 0);
+    channel_close(&c);
+}
+END_TEST
+
 SUITE_MAIN("session", every_seed_delivers_sure_once_in_order_and_counts_each_lost_fast_packet,
            a_full_queue_refuses_counts_and_recovers_when_the_peer_answers,
            a_message_above_the_limit_is_refused_and_nothing_is_queued,
@@ -423,4 +486,7 @@ SUITE_MAIN("session", every_seed_delivers_sure_once_in_order_and_counts_each_los
            acks_of_what_was_never_sent_and_forged_numbers_change_nothing,
            at_most_4_mib_are_in_flight_and_a_silent_peer_is_only_probed,
            before_the_peer_is_known_fast_messages_go_to_whoever_listens,
-           an_ack_travels_alone_only_if_nothing_else_is_to_be_said_and_is_not_acknowledged)
+           an_ack_travels_alone_only_if_nothing_else_is_to_be_said_and_is_not_acknowledged,
+           a_lost_ack_is_given_again_when_the_repetition_comes,
+           the_repeat_interval_doubles_while_nothing_moves_and_is_short_again_after_an_ack,
+           fast_messages_never_overtake_sure_ones_that_went_before_them)
