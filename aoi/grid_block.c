@@ -15,7 +15,7 @@
 
 static inline bool cells_touch(uint32_t ax, uint32_t ay, uint32_t bx, uint32_t by)
 {
-    return ax - bx + 1 <= 2 && ay - by + 1 <= 2;
+    return (ax - bx + 1 <= 2) & (ay - by + 1 <= 2);
 }
 
 static inline void tail_mark(struct page *page, uint32_t x, uint32_t y)
@@ -164,6 +164,10 @@ struct block {
     const struct cell *cells[9];
     unsigned with_members; /* bits: cells with members before the tail */
     unsigned with_tail;
+    /* The block lies within a page: the tails of its middle row and of the row above are stretches of the list, and the
+     * crossers of the row below come earlier in it. */
+    bool inside;
+    uint32_t middle_end, above_from, above_end;
 };
 
 /* The bits of a block's cells that are not in the block one step away: [dy + 1][dx + 1]. */
@@ -193,6 +197,7 @@ static inline void block_gather(const struct aoi *aoi, struct page *page, uint32
 {
     uint32_t column = x & PAGE_MASK, row = y & PAGE_MASK;
     block->with_members = block->with_tail = 0;
+    block->inside = false;
     if (column - 1 >= PAGE_SIDE - 2 || row - 1 >= PAGE_SIDE - 2) {
         block_gather_edge(aoi, page, x, y, block);
         return;
@@ -200,6 +205,16 @@ static inline void block_gather(const struct aoi *aoi, struct page *page, uint32
     const struct cell *corner = page_cell(page, x - 1, y - 1);
 #pragma GCC unroll 9
     for (unsigned i = 0; i < 9; i++) block_put(block, i, corner + (i / 3 * PAGE_SIDE + i % 3));
+    block->inside = true;
+    const struct cell *right = block->cells[block->with_tail >> 5 & 1 ? 5 : 4]; /* the middle one has a tail */
+    block->middle_end = right->first + right->tail;
+    unsigned above = block->with_tail >> 6;
+    block->above_from = block->above_end = 0;
+    if (!above) return;
+    const struct cell *first = block->cells[6 + __builtin_ctz(above)];
+    const struct cell *last = block->cells[6 + 31 - __builtin_clz(above)];
+    block->above_from = first->first;
+    block->above_end = last->first + last->tail;
 }
 
 /* The cells of the block around (x, y) that the block around another cell does not hold. */
@@ -214,15 +229,34 @@ static inline unsigned block_minus(uint32_t x, uint32_t y, uint32_t other_x, uin
     return rest;
 }
 
-/* Tells a crosser of the higher crossers in a cell. Where the other ends touch too, nothing changes. */
-static inline void crossers_judge(struct aoi *aoi, uint32_t index, const struct cell *cell, unsigned first)
+/* Tells a crosser of others in the list. Where the other ends touch too, nothing changes. */
+static inline void crossers_judge(struct aoi *aoi, const struct crosser *me, uint32_t from, uint32_t to, unsigned first)
 {
-    const struct crosser *me = &aoi->crossers[index];
-    uint32_t from = cell->first > index ? cell->first : index + 1, to = cell->first + cell->tail;
-    for (uint32_t i = from; i < to; i++) {
-        const struct crosser *other = &aoi->crossers[i];
-        if (!cells_touch(me->x, me->y, other->x, other->y))
-            emit_note(&aoi->emitter, me->handle, first, SIDE_OUT | SIDE_IN, other->handle);
+    enum { PIECE = NOTES_BATCH / 2 };
+    struct notes *notes = &aoi->emitter.notes[(SIDE_OUT | SIDE_IN) - 1];
+    while (from < to) {
+        uint32_t end = to - from < PIECE ? to : from + PIECE;
+        if (notes->used + (end - from) > NOTES_BATCH) {
+            emit_note_end(&aoi->emitter, me->handle, first);
+            emit_flush(&aoi->emitter);
+        }
+        uint32_t used = notes->used, x = me->x, y = me->y;
+        for (; from < end; from++) {
+            const struct crosser *other = &aoi->crossers[from];
+            notes->words[used] = other->handle;
+            used += !cells_touch(x, y, other->x, other->y);
+        }
+        notes->used = used;
+    }
+}
+
+/* The same for a block over a page's edge: cell by cell, those who come later in the list. */
+static void crossers_judge_edge(struct aoi *aoi, const struct block *block, uint32_t index, unsigned first)
+{
+    for (unsigned rest = block->with_tail; rest; rest &= rest - 1) {
+        const struct cell *cell = block->cells[__builtin_ctz(rest)];
+        uint32_t from = cell->first > index ? cell->first : index + 1;
+        crossers_judge(aoi, &aoi->crossers[index], from, cell->first + cell->tail, first);
     }
 }
 
@@ -236,8 +270,11 @@ static inline void crosser_tell(struct aoi *aoi, const struct block *block, uint
         const struct cell *cell = block->cells[__builtin_ctz(rest)];
         emit(&aoi->emitter, me->handle, change, cell_handles(aoi, cell), cell->count - cell->tail);
     }
-    for (unsigned rest = block->with_tail; rest; rest &= rest - 1) {
-        crossers_judge(aoi, index, block->cells[__builtin_ctz(rest)], first);
+    if (block->inside) {
+        crossers_judge(aoi, me, index + 1, block->middle_end, first);
+        crossers_judge(aoi, me, block->above_from, block->above_end, first);
+    } else {
+        crossers_judge_edge(aoi, block, index, first);
     }
     emit_note_end(&aoi->emitter, me->handle, first);
 }

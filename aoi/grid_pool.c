@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Copies pay while they stay in the caches; so many words of them there may be. */
-#define COPY_WORDS_MOST (160u << 10)
+#define COPY_WORDS_MOST (112u << 10)
 #define POOL_SLACK      (64u << 10)
 
 static unsigned pool_class_for(size_t words)
@@ -59,7 +59,8 @@ static uint32_t pool_cut(struct pool *pool, unsigned block_class)
     return 0;
 }
 
-/* The slack on top of `used` words: a sixteenth, but enough for a small world never to need more in its steady state. */
+/* The slack on top of `used` words: a sixteenth, but enough for a small world never to need more in its steady state.
+ */
 static size_t pool_slack(size_t used)
 {
     size_t least = used / 2 < POOL_SLACK ? used / 2 : POOL_SLACK;

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The id map is at most this full, in percent. */
-#define IDMAP_LOAD 86
+/* How full the id map is at most, in percent: memory counts more where there is much of it. */
+#define IDMAP_LOAD       80
+#define IDMAP_LOAD_LARGE 90
+#define IDMAP_LARGE      (512u << 10)
 
 static uint64_t mix(uint64_t v)
 {
@@ -31,7 +33,7 @@ static uint32_t idmap_slot(const struct idmap *map, uint64_t hash, uint32_t hand
 
 bool idmap_resize(struct aoi *aoi, uint32_t capacity)
 {
-    size_t size = (size_t)capacity * 100 / IDMAP_LOAD + 8;
+    size_t size = (size_t)capacity * 100 / (capacity < IDMAP_LARGE ? IDMAP_LOAD : IDMAP_LOAD_LARGE) + 8;
     uint32_t *slots = calloc(size, sizeof *slots);
     if (!slots) return false;
     free(aoi->idmap.slots);
