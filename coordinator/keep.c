@@ -264,6 +264,7 @@ static void loaded(struct coordinator *c, struct store_map *map)
     for (uint32_t i = 0; i < c->leaf_count; i++) c->leaves[i].saving = false;
     for (uint32_t i = 0; i < c->member_count; i++) c->members[i].saving = MEMBER_FREE;
     c->told = false;
+    c->leaves_fresh = true;
     c->term = (map->term > c->term ? map->term : c->term) + 1;
     if (map->term == 0) {
         save_whole(c);
