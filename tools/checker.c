@@ -27,9 +27,11 @@ struct checker {
     uint8_t *truth; /* enum verdict of each bot, for the observer that is being looked at */
     uint32_t *census;
 
-    /* The window: what each bot's place was, and how far at most it was from where it is now. */
+    /* The window: where each bot was, how far it went from there until the next sample, and from both: how far at most
+     * it has been from where it is now. */
     struct position *samples[CHECKER_HISTORY];
-    uint32_t sample_count, sample_next;
+    uint32_t *paths[CHECKER_HISTORY];
+    uint32_t sample_count, sample_now; /* the latest */
     uint32_t *reach, *reach_long;
 
     /* Bots by square of the grid, for finding who must be seen while moving. */
@@ -87,7 +89,10 @@ struct checker *checker_open(const struct checker_options *options)
     c->reach = zeroed(count, sizeof *c->reach);
     c->reach_long = zeroed(count, sizeof *c->reach_long);
     c->order = zeroed(count, sizeof *c->order);
-    for (uint32_t i = 0; i < CHECKER_HISTORY; i++) c->samples[i] = zeroed(count, sizeof **c->samples);
+    for (uint32_t i = 0; i < CHECKER_HISTORY; i++) {
+        c->samples[i] = zeroed(count, sizeof **c->samples);
+        c->paths[i] = zeroed(count, sizeof **c->paths);
+    }
     size_grid(c);
     c->starts = zeroed((size_t)c->grid_side * c->grid_side + 1, sizeof *c->starts);
     return c;
@@ -97,7 +102,10 @@ void checker_close(struct checker *c)
 {
     if (c == NULL) return;
     for (uint32_t i = 0; i < c->options.count; i++) free(c->seen[i].ids);
-    for (uint32_t i = 0; i < CHECKER_HISTORY; i++) free(c->samples[i]);
+    for (uint32_t i = 0; i < CHECKER_HISTORY; i++) {
+        free(c->samples[i]);
+        free(c->paths[i]);
+    }
     free(c->positions);
     free(c->placed);
     free(c->seen);
@@ -124,11 +132,20 @@ static uint32_t bot_of(const struct checker *c, uint64_t id)
     return bot < c->options.count ? (uint32_t)bot : UINT32_MAX;
 }
 
+static double distance(struct position a, struct position b)
+{
+    double dx = (double)a.x - b.x, dy = (double)a.y - b.y;
+    return sqrt(dx * dx + dy * dy);
+}
+
 void checker_place(struct checker *c, uint32_t bot, struct position position)
 {
     if (!c->placed[bot]) {
         c->placed[bot] = true;
         for (uint32_t i = 0; i < CHECKER_HISTORY; i++) c->samples[i][bot] = position;
+    } else {
+        double path = c->paths[c->sample_now][bot] + ceil(distance(position, c->positions[bot]));
+        c->paths[c->sample_now][bot] = path < INT32_MAX ? (uint32_t)path : INT32_MAX;
     }
     c->positions[bot] = position;
 }
@@ -276,28 +293,22 @@ static bool stamp_all(struct checker *c, uint32_t observer, const uint64_t *ids,
 
 void checker_sample(struct checker *c)
 {
-    memcpy(c->samples[c->sample_next], c->positions, c->options.count * sizeof *c->positions);
-    c->sample_next = (c->sample_next + 1) % CHECKER_HISTORY;
+    c->sample_now = (c->sample_now + 1) % CHECKER_HISTORY;
+    memcpy(c->samples[c->sample_now], c->positions, c->options.count * sizeof *c->positions);
+    memset(c->paths[c->sample_now], 0, c->options.count * sizeof **c->paths);
     if (c->sample_count < CHECKER_SAMPLES) c->sample_count++;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 void checker_measure(struct checker *c)
 {
     for (uint32_t i = 0; i < c->options.count; i++) {
-        int64_t most = 0, most_long = 0;
-        for (uint32_t ago = 1; ago <= CHECKER_HISTORY; ago++) {
-            struct position then = c->samples[(c->sample_next + CHECKER_HISTORY - ago) % CHECKER_HISTORY][i];
-            int64_t dx = (int64_t)then.x - c->positions[i].x, dy = (int64_t)then.y - c->positions[i].y;
-            most_long = larger(most_long, dx * dx + dy * dy);
-            if (ago == CHECKER_SAMPLES) most = most_long;
+        double most = 0;
+        for (uint32_t ago = 0; ago < CHECKER_HISTORY; ago++) {
+            uint32_t at = (c->sample_now + CHECKER_HISTORY - ago) % CHECKER_HISTORY;
+            most = fmax(most, ceil(distance(c->samples[at][i], c->positions[i])) + c->paths[at][i]);
+            if (ago + 1 == CHECKER_SAMPLES) c->reach[i] = most < INT32_MAX ? (uint32_t)most : INT32_MAX;
         }
-        c->reach[i] = (uint32_t)ceil(sqrt((double)most));
-        c->reach_long[i] = (uint32_t)ceil(sqrt((double)most_long));
+        c->reach_long[i] = most < INT32_MAX ? (uint32_t)most : INT32_MAX;
     }
 }
 

@@ -19,7 +19,7 @@ status = json.loads(run("status", "--query", queries, "--json", "--interval", "0
 check(len(status["servers"]) == 4 and all(server["answered"] for server in status["servers"]), "a server is silent")
 check(sum(server["status"]["owned"] for server in status["servers"]) == 400, "owned entities do not add up")
 check(all(server["ticks_per_s"] > 1 for server in status["servers"]), "a server does not tick")
-check(run("status", "--coordinator", inbox, "--regions").stdout.count("r/") == 64, "regions are missing")
+check(run("status", "--coordinator", inbox, "--regions").stdout.count("\nr/") == 64, "regions are missing")
 
 watch = run("watch", "--coordinator", inbox, "--count", "40", "--for", "30", "r/0")
 check(watch.returncode == 0 and len(watch.stdout.splitlines()) == 40, watch.stderr)

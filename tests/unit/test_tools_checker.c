@@ -222,6 +222,27 @@ START_TEST(while_moving_a_lasting_fault_is_found_and_a_late_change_is_not)
 }
 END_TEST
 
+START_TEST(what_happens_between_two_samples_is_forgiven)
+{
+    struct checker *c = checker(VIEW_RADIUS);
+    struct position near = {500000 + RADIUS - 10, 500000, 0}, out = {500000 + RADIUS + BAND + 10, 500000, 0};
+    checker_place(c, 0, (struct position){500000, 500000, 0});
+    checker_place(c, 1, near);
+    for (uint32_t i = 0; i < CHECKER_HISTORY; i++) checker_sample(c);
+    checker_place(c, 1, out);
+    checker_place(c, 1, near);
+    checker_sample(c);
+    checker_moving(c); /* it was away for a moment that no sample shows: not seeing it is fine */
+    ck_assert_uint_eq(checker_counts(c)->moving_missing, 0);
+    ck_assert_int_eq(checker_inside(c, 1, (struct position){500000, 500000, 0}, RADIUS), CHECKER_CROSSED);
+    for (uint32_t i = 0; i < CHECKER_HISTORY; i++) checker_sample(c);
+    checker_moving(c);
+    ck_assert_uint_eq(checker_counts(c)->moving_missing, 2);
+    ck_assert_int_eq(checker_inside(c, 1, (struct position){500000, 500000, 0}, RADIUS), CHECKER_INSIDE);
+    checker_close(c);
+}
+END_TEST
+
 START_TEST(the_grid_finds_as_many_missing_as_brute_force)
 {
     struct checker *c = checker(VIEW_RADIUS);
@@ -300,6 +321,6 @@ END_TEST
 SUITE_MAIN("checker", a_right_world_passes_all_checks, a_missing_and_a_false_subject_are_found_in_the_calm,
            the_band_between_see_and_unsee_is_tolerated_and_its_ends_are_exact, block_views_are_exact_in_cells,
            a_library_whose_view_differs_from_its_callbacks_is_found, each_breach_of_pairing_is_counted_by_its_kind,
-           while_moving_a_lasting_fault_is_found_and_a_late_change_is_not,
+           while_moving_a_lasting_fault_is_found_and_a_late_change_is_not, what_happens_between_two_samples_is_forgiven,
            the_grid_finds_as_many_missing_as_brute_force, the_census_finds_lost_doubled_misplaced_and_changed_entities,
            states_are_of_every_size_and_stay_the_same)
