@@ -27,7 +27,7 @@ struct rig {
     ev_timer turn;
     pid_t redis;
     int port;
-    char address[64], password[32];
+    char address[64], user[32], password[32];
     struct store *store;
     uint32_t answers, conflicts_logged, downs_logged;
     uint64_t token;
@@ -56,11 +56,35 @@ static int port_free(void)
 
 static void redis_start(struct rig *r)
 {
-    char port[16];
+    char port[16], secret[40];
     snprintf(port, sizeof port, "%d", r->port);
-    char *const argv[] = {"redis-server", "--port",      port,    "--bind", "127.0.0.1", "--save",    "",
-                          "--appendonly", "no",          "--dir", "/tmp",   "--logfile", "/dev/null", "--requirepass",
-                          r->password,    "--daemonize", "no",    NULL};
+    snprintf(secret, sizeof secret, ">%s", r->password);
+    /* With a user: exactly the rights that docs/STORE.md names. */
+    char *const argv[] = {"redis-server",
+                          "--port",
+                          port,
+                          "--bind",
+                          "127.0.0.1",
+                          "--save",
+                          "",
+                          "--dir",
+                          "/tmp",
+                          "--logfile",
+                          "/dev/null",
+                          "--requirepass",
+                          r->user[0] != '\0' ? "other" : r->password,
+                          r->user[0] != '\0' ? "--user" : NULL,
+                          r->user,
+                          "on",
+                          secret,
+                          "~terrane:*",
+                          "+eval",
+                          "+ping",
+                          "+hget",
+                          "+hgetall",
+                          "+hset",
+                          "+hdel",
+                          NULL};
     ck_assert_int_eq(posix_spawnp(&r->redis, "redis-server", NULL, NULL, argv, environ), 0);
 }
 
@@ -104,6 +128,7 @@ static void store_begin(struct rig *r)
     char fault[256];
     struct store_options options = {.loop = r->loop,
                                     .address = r->address,
+                                    .user = r->user,
                                     .password = r->password,
                                     .world = "test",
                                     .timeout_us = TIMEOUT_US,
@@ -114,10 +139,11 @@ static void store_begin(struct rig *r)
     ck_assert_int_eq(store_open(&options, &r->store, fault, sizeof fault), TERRANE_ERR_OK);
 }
 
-static void rig_open(struct rig *r, const char *password)
+static void rig_open_as(struct rig *r, const char *user, const char *password)
 {
     *r = (struct rig){.loop = ev_loop_new(EVFLAG_AUTO)};
     signal(SIGPIPE, SIG_IGN);
+    snprintf(r->user, sizeof r->user, "%s", user);
     snprintf(r->password, sizeof r->password, "%s", password);
     r->port = port_free();
     snprintf(r->address, sizeof r->address, "127.0.0.1:%d", r->port);
@@ -126,6 +152,11 @@ static void rig_open(struct rig *r, const char *password)
     ev_timer_start(r->loop, &r->turn);
     redis_start(r);
     store_begin(r);
+}
+
+static void rig_open(struct rig *r, const char *password)
+{
+    rig_open_as(r, "", password);
 }
 
 static void rig_close(struct rig *r)
@@ -418,6 +449,21 @@ START_TEST(a_password_is_given_and_a_wrong_one_is_told)
 }
 END_TEST
 
+START_TEST(a_user_with_the_documented_rights_is_enough)
+{
+    static struct rig r;
+    rig_open_as(&r, "terrane", "secret");
+    const struct store_leaf leaf = leaf_of("0", 1, 100, "a");
+    const struct store_server server = server_of(100, "a");
+    payload_write(&r.payload, 1, &leaf, 1, &server, 1);
+    store_execute(r.store, STORE_SAVE, 6, r.payload.data, r.payload.size);
+    wait_answers(&r, 1);
+    ck_assert_int_eq(r.error, TERRANE_ERR_OK);
+    ck_assert_uint_eq(epoch_of(&r, "0"), 1);
+    rig_close(&r);
+}
+END_TEST
+
 START_TEST(a_second_operation_under_way_is_refused_and_the_first_is_answered)
 {
     static struct rig r;
@@ -498,6 +544,6 @@ SUITE_MAIN("store", an_empty_store_loads_as_term_0_and_what_is_saved_is_loaded_a
            an_emptied_store_takes_only_a_whole_map, one_stale_leaf_among_many_refuses_the_whole_save,
            a_killed_server_fails_operations_and_a_new_one_is_found_again,
            a_stopped_server_times_out_blocks_nobody_and_goes_on_when_it_wakes,
-           a_password_is_given_and_a_wrong_one_is_told,
+           a_password_is_given_and_a_wrong_one_is_told, a_user_with_the_documented_rights_is_enough,
            a_second_operation_under_way_is_refused_and_the_first_is_answered,
            values_that_somebody_else_wrote_are_refused_not_believed, wrong_addresses_and_names_are_explained)
