@@ -43,10 +43,12 @@
 #define LOST_US                2000000u /* an owner that is gone may have handed over before; then OWNER comes in time */
 #define LINGER_US              5000000u /* a leaf that is no longer needed is kept: who paces a border comes back */
 #define SWEEP_US               250000u
+#define KEPT_ITEMS             4096u /* an inquiry that found more gives the memory back */
 #define EVENT_MEMORY_US        5000000u
 #define EVENT_MEMORY           65536u /* events remembered for telling copies apart, at least */
 #define LIMIT_REQUESTS         (1u << 18)
 #define LIMIT_REQUEST_BYTES    (16u << 20) /* payloads of unanswered emits */
+#define LIMIT_PAIRS            (1u << 24)  /* a gigabyte of them; beyond, views show what was there first */
 #define LIMIT_FOUND            (1u << 20)  /* entities in one query's answer */
 
 /* ---- own.c ---- */

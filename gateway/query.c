@@ -7,7 +7,13 @@
 
 void gateway_inquiry_free(struct gateway *g, uint32_t slot)
 {
-    g->inquiries[slot].next = g->inquiry_free;
+    struct inquiry *q = &g->inquiries[slot];
+    if (q->item_room > KEPT_ITEMS) {
+        free(q->items);
+        q->items = NULL;
+        q->item_room = 0;
+    }
+    q->next = g->inquiry_free;
     g->inquiry_free = slot;
 }
 

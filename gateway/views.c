@@ -78,11 +78,22 @@ static void subject_free(struct gateway *g, uint32_t slot)
     g->subject_free = slot;
 }
 
+static uint32_t pair_find(const struct gateway *g, uint32_t observer, struct entity_id id)
+{
+    uint32_t subject = table_get(&g->subject_index, id.v);
+    return subject == TABLE_NONE ? SLOT_NONE : table_get(&g->pair_index, pair_key(observer, subject));
+}
+
+/* SLOT_NONE, counted: there are too many. */
 static uint32_t pair_get(struct gateway *g, uint32_t observer, struct entity_id id)
 {
+    uint32_t slot = pair_find(g, observer, id);
+    if (slot != SLOT_NONE) return slot;
+    if (g->pair_index.count >= LIMIT_PAIRS) {
+        g->counters.dropped++;
+        return SLOT_NONE;
+    }
     uint32_t subject = subject_get(g, id);
-    uint32_t slot = table_get(&g->pair_index, pair_key(observer, subject));
-    if (slot != TABLE_NONE) return slot;
     slot = g->pair_free;
     if (slot != SLOT_NONE) {
         g->pair_free = g->pairs[slot].observer_next;
@@ -103,12 +114,6 @@ static uint32_t pair_get(struct gateway *g, uint32_t observer, struct entity_id 
     g->own[observer].pairs = g->subjects[subject].pairs = slot;
     table_put(&g->pair_index, pair_key(observer, subject), slot);
     return slot;
-}
-
-static uint32_t pair_find(const struct gateway *g, uint32_t observer, struct entity_id id)
-{
-    uint32_t subject = table_get(&g->subject_index, id.v);
-    return subject == TABLE_NONE ? SLOT_NONE : table_get(&g->pair_index, pair_key(observer, subject));
 }
 
 static void pair_free_if_over(struct gateway *g, uint32_t slot)
@@ -278,7 +283,9 @@ static void apply_changes(struct gateway *g, uint32_t observer, struct view_item
         if (slot != SLOT_NONE) pair_out(g, slot);
     }
     while (entity_next(&item->see, &id)) {
-        if (!entity_id_equal(id, g->own[observer].id)) pair_in(g, pair_get(g, observer, id));
+        if (entity_id_equal(id, g->own[observer].id)) continue;
+        uint32_t pair = pair_get(g, observer, id);
+        if (pair != SLOT_NONE) pair_in(g, pair);
     }
 }
 
@@ -312,7 +319,7 @@ static void apply_whole(struct gateway *g, uint32_t observer, struct node_id fro
     while (entity_next(&item->see, &id)) {
         if (entity_id_equal(id, g->own[observer].id)) continue;
         uint32_t pair = pair_get(g, observer, id); /* may move g->pairs */
-        g->pairs[pair].mark = view->mark;
+        if (pair != SLOT_NONE) g->pairs[pair].mark = view->mark;
     }
     if (item->part != VIEW_WHOLE_LAST) return;
     view->filling = false;
