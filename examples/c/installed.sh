@@ -34,4 +34,8 @@ for example in "$work/poll" "$work/cmake/gateway_poll"; do
     "$example" not-a-url >"$work/out" 2>&1 || code=$?
     [ "$code" -eq 3 ] && grep -q 'coordinator_url' "$work/out" || { cat "$work/out"; echo "$example: exit $code"; exit 1; }
 done
+library=$(find "$work/prefix" -name 'libterrane.so' | head -1)
+foreign=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -v '^terrane_' || true)
+[ -z "$foreign" ] || { echo "libterrane shows symbols that are not its own:" "$foreign"; exit 1; }
+[ "$(nm -D --defined-only "$library" | grep -c ' T terrane_')" -ge 20 ] || { echo "libterrane shows too few functions"; exit 1; }
 echo "the installed library serves C, C++, CMake and pkg-config"
