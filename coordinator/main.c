@@ -345,8 +345,10 @@ int main(int argc, char **argv)
     program_identify(&options.info, flags.name, shell_urls(shell), 1);
 
     struct coordinator *coordinator;
-    if (coordinator_open(&options, &coordinator) != TERRANE_ERR_OK)
-        program_fail(PROGRAM, EXIT_USAGE, "--leaves %s: these regions do not tile the world exactly", flags.leaves);
+    char fault[256];
+    if (coordinator_check(&options, fault, sizeof fault) != TERRANE_ERR_OK ||
+        coordinator_open(&options, &coordinator) != TERRANE_ERR_OK)
+        program_fail(PROGRAM, EXIT_USAGE, "%s", fault);
     free(leaves);
     if (!flags.storeless) open_store(shell, &sink);
     shell_start(shell, &(struct shell_core){.core = coordinator, .step = step, .deadline_us = deadline_us});
