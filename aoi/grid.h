@@ -370,6 +370,9 @@ static inline struct cell *walk_next(struct walk *walk, uint32_t *count)
     return page_cell(walk->page, walk->x, walk->y++);
 }
 
+/* Asks for the memory of a small box's cells, and of their members' bodies, ahead of a walk over it. */
+void box_fetch(const struct aoi *aoi, int32_t layer, struct box box, bool bodies);
+
 struct box box_of(const struct aoi *aoi, int64_t min_x, int64_t min_y, int64_t max_x, int64_t max_y);
 struct box box_around(const struct aoi *aoi, int64_t x, int64_t y, uint64_t distance);
 struct box box_block(const struct aoi *aoi, uint32_t x, uint32_t y);

@@ -124,7 +124,9 @@ size_t aoi_query_circle(struct aoi *aoi, struct position centre, uint32_t radius
     if (aoi->copies_stale) copies_age(aoi);
     circle_open(&circle, aoi, centre, radius);
     circle.found = (struct found){.out = out, .room = room};
-    walk_start(&walk, aoi, layer, box_around(aoi, centre.x, centre.y, radius));
+    struct box box = box_around(aoi, centre.x, centre.y, radius);
+    box_fetch(aoi, layer, box, false);
+    walk_start(&walk, aoi, layer, box);
     for (struct cell *cell; (cell = walk_next(&walk, &cells));) {
         for (; cells--; cell++) {
             if (cell->count) cell_sift(&circle, cell);

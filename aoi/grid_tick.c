@@ -75,7 +75,9 @@ void mover_scan(struct aoi *aoi, uint32_t handle, unsigned first, bool joined)
     struct walk walk;
     uint32_t cells;
     changes_clear(&aoi->changes);
-    walk_start(&walk, aoi, scan.before.layer, side_box(aoi, first == UNSEES ? &scan.before : &scan.after));
+    struct box box = side_box(aoi, first == UNSEES ? &scan.before : &scan.after);
+    box_fetch(aoi, scan.before.layer, box, true);
+    walk_start(&walk, aoi, scan.before.layer, box);
     for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
         for (; cells--; cell++) {
             changes_reserve(&aoi->changes, cell->count);
