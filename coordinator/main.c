@@ -337,6 +337,9 @@ int main(int argc, char **argv)
                      options.world.depth);
     struct quadkey *leaves = leaves_of(flags.leaves, &options.leaf_count);
     options.leaves = leaves;
+    char fault[256];
+    if (coordinator_check(&options, fault, sizeof fault) != TERRANE_ERR_OK)
+        program_fail(PROGRAM, EXIT_USAGE, "%s", fault);
     struct sink sink = {.fd = STDERR_FILENO,
                         .program = PROGRAM,
                         .style = (enum log_style)flags.log_format,
@@ -345,10 +348,8 @@ int main(int argc, char **argv)
     program_identify(&options.info, flags.name, shell_urls(shell), 1);
 
     struct coordinator *coordinator;
-    char fault[256];
-    if (coordinator_check(&options, fault, sizeof fault) != TERRANE_ERR_OK ||
-        coordinator_open(&options, &coordinator) != TERRANE_ERR_OK)
-        program_fail(PROGRAM, EXIT_USAGE, "%s", fault);
+    if (coordinator_open(&options, &coordinator) != TERRANE_ERR_OK)
+        program_fail(PROGRAM, EXIT_USAGE, "these options make no coordinator");
     free(leaves);
     if (!flags.storeless) open_store(shell, &sink);
     shell_start(shell, &(struct shell_core){.core = coordinator, .step = step, .deadline_us = deadline_us});
