@@ -87,7 +87,7 @@ static void next_track(const struct crowd *c, struct bot *b, bool led, double x,
     if (led) {
         const struct track *t = &r->tracks[b->track];
         struct recording_point first = r->points[t->first], last = r->points[t->first + t->count - 1];
-        double recorded_heading = atan2(last.y - first.y, last.x - first.x);
+        double recorded_heading = atan2((double)last.y - first.y, (double)last.x - first.x);
         angle = atan2(y - b->place.y, x - b->place.x) - recorded_heading + 0.3 * dice_normal(&b->dice);
     }
     lay_track(c, b, angle);

@@ -92,7 +92,7 @@ static char *put_utf8(char *out, uint32_t code)
 /* Behind "\u". The escape is at least as long as what it stands for, so writing in place never overtakes reading. */
 static bool read_escaped_code(struct reader *r, char **out)
 {
-    uint32_t code, low;
+    uint32_t code = 0, low = 0;
     if (!read_hex(r, &code)) return false;
     if (code >= 0xd800 && code < 0xdc00) {
         if (r->end - r->at < 2 || r->at[0] != '\\' || r->at[1] != 'u') return fail(r, TERRANE_ERR_CONFIG);
@@ -158,7 +158,7 @@ static bool read_list(struct reader *r, uint32_t list, bool object)
     if (!take(r, close)) {
         do {
             const char *key = NULL;
-            uint32_t item;
+            uint32_t item = DOCUMENT_NONE;
             if (object && (!read_text(r, &key) || !take(r, ':'))) return fail(r, TERRANE_ERR_CONFIG);
             if (!read_value(r, &item)) return false;
             struct document_value *values = r->json->values;

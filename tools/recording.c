@@ -296,7 +296,8 @@ double recording_pace(const struct recording *r)
         const struct track *t = &r->tracks[i];
         for (uint32_t j = t->first; j + 1 < t->first + t->count; j++) {
             double speed =
-                hypot(r->points[j + 1].x - r->points[j].x, r->points[j + 1].y - r->points[j].y) / RECORDING_STEP_S;
+                hypot((double)r->points[j + 1].x - r->points[j].x, (double)r->points[j + 1].y - r->points[j].y) /
+                RECORDING_STEP_S;
             if (speed <= PACE_STILL_M_S) continue;
             sum += speed;
             count++;

@@ -145,6 +145,7 @@ void swarm_close(struct swarm *s)
 
 struct position swarm_position(const struct swarm *s, double x, double y, double z)
 {
+    CHECK(s->unit > 0);
     return (struct position){(int32_t)floor((x - s->world.origin_x) / s->unit),
                              (int32_t)floor((y - s->world.origin_y) / s->unit), (int32_t)floor(z / s->unit + 0.5)};
 }
