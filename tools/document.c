@@ -184,7 +184,7 @@ static bool read_value(struct reader *r, uint32_t *index) /* NOLINT(misc-no-recu
     case '{': r->at++; return read_list(r, *index = add(r, DOCUMENT_OBJECT), true);
     case '[': r->at++; return read_list(r, *index = add(r, DOCUMENT_ARRAY), false);
     case '"': {
-        const char *text;
+        const char *text = NULL;
         *index = add(r, DOCUMENT_TEXT);
         if (!read_text(r, &text)) return false;
         r->json->values[*index].text = text;

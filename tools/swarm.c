@@ -158,6 +158,7 @@ void swarm_coordinates(const struct swarm *s, struct position p, double *x, doub
 
 struct gate *swarm_gate_of(struct swarm *s, uint32_t bot)
 {
+    CHECK(s->options.gateways > 0);
     return &s->gates[bot % s->options.gateways];
 }
 
