@@ -52,9 +52,15 @@ static void note(struct sim *sim, struct walker *w)
 uint64_t walker_history_from(const struct walker *w, uint64_t from_us)
 {
     uint64_t oldest = w->history_end > HISTORY ? w->history_end - HISTORY : 0;
-    uint64_t at = w->history_end;
-    while (at > oldest && w->history[(at - 1) % HISTORY].at_us > from_us) at--;
-    return at > oldest ? at - 1 : oldest;
+    uint64_t low = oldest, high = w->history_end; /* the first sample after from_us lies in [low, high] */
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (w->history[middle % HISTORY].at_us > from_us)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low > oldest ? low - 1 : oldest;
 }
 
 const struct sample *walker_sample(const struct walker *w, uint64_t at_us)
