@@ -48,6 +48,16 @@ uint16_t places_free_port(void)
     return places_free_ports(1);
 }
 
+bool places_listens(uint16_t port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool listens = fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    if (fd >= 0) close(fd);
+    return listens;
+}
+
 static bool is_program(const char *folder, size_t folder_size, const char *name)
 {
     char path[PATH_MAX];

@@ -11,6 +11,8 @@
 uint16_t places_free_port(void);
 uint16_t places_free_ports(uint16_t count);
 bool places_ports_free(uint16_t first, uint16_t count);
+/* Whether somebody takes connections at that port of 127.0.0.1 now. */
+bool places_listens(uint16_t port);
 /* The folder of this program; false if the cluster's other programs are not beside it. */
 bool places_programs(char *out, size_t room);
 bool places_in_path(const char *program);

@@ -105,7 +105,7 @@ static const struct config_field fields[] = {
      .help = "Views by radius or by 3x3 cells."},
     UINT_FIELD("tick-hz", tick_hz, "20", 10, 60, "Ticks a second."),
     UINT_FIELD("feeds", feeds, "4", 1, 8, "Feeds of each cell server."),
-    UINT_FIELD("port", port, "0", 0, 65533, "The coordinator's inbox; queries and map/ at the next two; 0: any."),
+    UINT_FIELD("first-port", port, "0", 0, 65533, "The coordinator's inbox; queries and map/ at the next two; 0: any."),
     TEXT_FIELD("run-dir", run_dir, "", "DIR",
                "Logs and Redis's files; none: a temporary one, removed if all went well."),
 };
@@ -213,11 +213,17 @@ static void start_redis(void)
     if (!places_in_path("redis-server")) give_up(EXIT_MISSING, "redis-server is missing: apt-get install redis-server");
     up.redis = start("redis", argv, true);
     snprintf(up.redis_address, sizeof up.redis_address, "127.0.0.1:%u", port);
+    uint64_t until_us = loop_now_us() + START_MS * UINT64_C(1000);
+    while (!places_listens(port)) {
+        if (child_ended(up.redis) || loop_now_us() >= until_us)
+            give_up(EXIT_NOT_HELD, "redis-server does not listen at %s", up.redis_address);
+        (void)poll(NULL, 0, 5);
+    }
 }
 
 static void run_coordinator(uint16_t port)
 {
-    if (port == 0) give_up(EXIT_NOT_HELD, "no three free ports in a row; choose them with --port");
+    if (port == 0) give_up(EXIT_NOT_HELD, "no three free ports in a row; choose them with --first-port");
     snprintf(up.inbox, sizeof up.inbox, "tcp://127.0.0.1:%u", port);
     snprintf(up.query, sizeof up.query, "tcp://127.0.0.1:%u", port + 1);
     char *argv[] = {format("%s/terrane-coordinator", up.programs),
@@ -475,6 +481,9 @@ int command_up(int argc, char **argv)
         remove_run_dir();
     else
         fprintf(stderr, "%s: logs are in %s\n", NAME, up.run_dir);
-    if (up.result[0] != '\0' && flags.json) puts(up.result);
+    if (flags.json && up.result[0] != '\0')
+        puts(up.result);
+    else if (!flags.json && up.bots != NULL)
+        puts(code == EXIT_WELL ? "all that was checked holds" : "something is wrong: see above");
     return code;
 }
