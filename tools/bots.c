@@ -165,10 +165,10 @@ static const char summary[] =
     "for a forgiven delay. In each calm: views equal brute force over all bots, told positions are the true ones,\n"
     "every bot is owned once, at its place, with its state; queries and events are exact.\n\n"
     "JSON: entities, moves (positions given to the library), handoffs (taken over by another server), lost, doubled,\n"
-    "views_wrong (views that differ from brute force in a calm), events_wrong (false or missing see, unsee, update or\n"
-    "map event), gaps and gaps_unrepaired (in streams of servers and gateways), ticks and ticks_late (of the "
-    "servers),\n"
-    "bytes_per_move (region frames with topic and nng's 8-byte header, over the moves in them, while bots move).\n"
+    "views_wrong (views that differ from brute force in a calm, and told positions that are not the true ones),\n"
+    "events_wrong (false or missing see, unsee, update or map event), gaps and gaps_unrepaired (in streams of servers\n"
+    "and gateways), ticks and ticks_late (of the servers), bytes_per_move (region frames with topic and nng's 8-byte\n"
+    "header, over the moves in them, while bots move).\n"
     "Exit code 0 only if nothing is wrong.";
 
 static volatile bool stop;
@@ -322,9 +322,13 @@ static struct swarm *open_swarm(const struct recording *recording)
     if (error != TERRANE_ERR_OK)
         program_fail(NAME, error == TERRANE_ERR_CONFIG ? EXIT_USAGE : EXIT_MISSING, "%s", s->fault);
     error = swarm_enter(s, 60000);
-    if (error != TERRANE_ERR_OK)
-        program_fail(NAME, EXIT_NOT_HELD, "the bots did not get into the world: %s (%s); other bots of this seed?",
-                     terrane_error_text(error), s->fault);
+    if (error != TERRANE_ERR_OK) {
+        char fault[sizeof s->fault];
+        memcpy(fault, s->fault, sizeof fault);
+        swarm_close(s); /* who got in leaves again */
+        program_fail(NAME, EXIT_NOT_HELD, "the bots did not get into the world: %s (%s)%s", terrane_error_text(error),
+                     fault, error == TERRANE_ERR_ENTITY_EXISTS ? "; are other bots of this --seed there?" : "");
+    }
     fprintf(stderr, "%u bots are in a world of %g m\n", s->options.bots,
             s->world.cell_size * (double)(UINT64_C(1) << s->world.depth));
     return s;

@@ -65,21 +65,39 @@ uint64_t hearing_begin(struct hearing *h, struct position centre, uint32_t radiu
     return 0;
 }
 
-void hearing_payload(uint64_t serial, uint8_t out[HEARING_PAYLOAD])
+static void put(uint8_t *out, uint64_t v)
 {
-    struct dice d = {serial};
-    for (uint32_t i = 0; i < 8; i++) out[i] = (uint8_t)(serial >> (8 * i));
-    for (uint32_t i = 8; i < HEARING_PAYLOAD; i++) out[i] = (uint8_t)dice_next(&d);
+    for (uint32_t i = 0; i < 8; i++) out[i] = (uint8_t)(v >> (8 * i));
+}
+
+static uint64_t take(const uint8_t *bytes)
+{
+    uint64_t v = 0;
+    for (uint32_t i = 0; i < 8; i++) v |= (uint64_t)bytes[i] << (8 * i);
+    return v;
+}
+
+/* Whose, which, and a check of both. */
+void hearing_payload(const struct hearing *h, uint64_t serial, uint8_t out[HEARING_PAYLOAD])
+{
+    put(out, h->first_id);
+    put(out + 8, serial);
+    put(out + 16, dice_mix(h->first_id ^ dice_mix(serial)));
 }
 
 void hearing_heard(struct hearing *h, uint64_t observer, const void *payload, size_t size)
 {
     uint8_t wanted[HEARING_PAYLOAD];
-    const uint8_t *bytes = payload;
-    uint64_t serial = 0, bot = observer - h->first_id;
-    for (uint32_t i = 0; i < 8 && size == HEARING_PAYLOAD; i++) serial |= (uint64_t)bytes[i] << (8 * i);
-    hearing_payload(serial, wanted);
-    if (size != HEARING_PAYLOAD || memcmp(bytes, wanted, size) != 0 || bot >= h->bots || serial > h->serial) {
+    uint64_t bot = observer - h->first_id, serial = 0;
+    bool well = size == HEARING_PAYLOAD;
+    if (well) {
+        uint64_t whose = take(payload), check = take((const uint8_t *)payload + 16);
+        serial = take((const uint8_t *)payload + 8);
+        if (whose != h->first_id && check == dice_mix(whose ^ dice_mix(serial))) return; /* another swarm's */
+        hearing_payload(h, serial, wanted);
+        well = memcmp(payload, wanted, size) == 0;
+    }
+    if (!well || bot >= h->bots || serial == 0 || serial > h->serial) {
         h->counts.unknown++;
         return;
     }

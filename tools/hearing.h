@@ -14,16 +14,17 @@ struct hearing; /* opaque */
 
 struct hearing_counts {
     uint64_t emitted, judged, heard;
-    uint64_t missed, false_heard, twice, unknown; /* unknown: of no event, or with a damaged payload */
+    uint64_t missed, false_heard, twice, unknown; /* unknown: of no event, to no bot, or with a damaged payload */
 };
 
 struct hearing *hearing_open(struct checker *checker, uint32_t bots, uint64_t first_id);
 void hearing_close(struct hearing *h);
 
-/* Begins an event; its payload, to be emitted, is hearing_payload(serial). 0: too many are open. */
+/* Begins an event; its payload, to be emitted, is hearing_payload(serial). 0: too many are open. Other swarms' events
+ * are told apart by what their payloads say. */
 uint64_t hearing_begin(struct hearing *h, struct position centre, uint32_t radius, uint64_t now_us);
 #define HEARING_PAYLOAD 24u
-void hearing_payload(uint64_t serial, uint8_t out[HEARING_PAYLOAD]);
+void hearing_payload(const struct hearing *h, uint64_t serial, uint8_t out[HEARING_PAYLOAD]);
 
 void hearing_heard(struct hearing *h, uint64_t observer, const void *payload, size_t size);
 

@@ -272,7 +272,7 @@ void swarm_emit(struct swarm *s)
     uint64_t serial = hearing_begin(s->hearing, centre, radius, loop_now_us()), request;
     double x, y;
     if (serial == 0) return;
-    hearing_payload(serial, payload);
+    hearing_payload(s->hearing, serial, payload);
     swarm_coordinates(s, centre, &x, &y);
     enum terrane_error error = terrane_emit(swarm_gate_of(s, bot)->session, EVENT_CODE, x, y, 0, 0, radius * s->unit,
                                             payload, sizeof payload, &request);

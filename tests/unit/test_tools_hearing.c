@@ -33,7 +33,7 @@ static struct hearing_counts event(struct checker *c, const uint32_t heard[BOTS]
     uint8_t payload[HEARING_PAYLOAD];
     uint64_t serial = hearing_begin(h, place(0), 300, 1000);
     ck_assert_uint_ne(serial, 0);
-    hearing_payload(serial, payload);
+    hearing_payload(h, serial, payload);
     for (uint32_t i = 0; i < BOTS; i++)
         for (uint32_t n = 0; n < heard[i]; n++) hearing_heard(h, FIRST + i, payload, sizeof payload);
     ck_assert(hearing_complete(h) == (heard[0] > 0 && heard[1] > 0 && heard[2] > 0 && heard[3] > 0));
@@ -70,7 +70,7 @@ START_TEST(who_crosses_the_circle_may_hear_or_not)
     for (uint32_t heard = 0; heard <= 1; heard++) {
         struct hearing *h = hearing_open(c, BOTS, FIRST);
         uint8_t payload[HEARING_PAYLOAD];
-        hearing_payload(hearing_begin(h, place(0), 300, 0), payload);
+        hearing_payload(h, hearing_begin(h, place(0), 300, 0), payload);
         for (uint32_t bot = 0; bot < 3; bot++) hearing_heard(h, FIRST + bot, payload, sizeof payload);
         if (heard) hearing_heard(h, FIRST + 3, payload, sizeof payload);
         if (heard) hearing_heard(h, FIRST + 9, payload, sizeof payload);
@@ -89,7 +89,7 @@ START_TEST(damaged_and_unknown_events_are_counted)
     struct hearing *h = hearing_open(c, BOTS, FIRST);
     uint8_t payload[HEARING_PAYLOAD];
     uint64_t serial = hearing_begin(h, place(0), 300, 0);
-    hearing_payload(serial, payload);
+    hearing_payload(h, serial, payload);
     hearing_heard(h, FIRST + BOTS, payload, sizeof payload);
     ck_assert_uint_eq(hearing_counts(h)->unknown, 1);
     hearing_heard(h, FIRST, payload, sizeof payload - 1);
@@ -97,9 +97,15 @@ START_TEST(damaged_and_unknown_events_are_counted)
     payload[20] ^= 1;
     hearing_heard(h, FIRST, payload, sizeof payload);
     ck_assert_uint_eq(hearing_counts(h)->unknown, 3);
-    hearing_payload(serial + 1, payload);
+    hearing_payload(h, serial + 1, payload);
     hearing_heard(h, FIRST, payload, sizeof payload);
     ck_assert_uint_eq(hearing_counts(h)->unknown, 4);
+    struct hearing *other = hearing_open(c, BOTS, FIRST + 1000);
+    hearing_payload(other, 1, payload);
+    hearing_heard(h, FIRST, payload, sizeof payload); /* another swarm's is nobody's fault */
+    ck_assert_uint_eq(hearing_counts(h)->unknown, 4);
+    ck_assert_uint_eq(hearing_counts(h)->heard, 0);
+    hearing_close(other);
     hearing_forget(h, serial);
     hearing_judge(h, 100, 0);
     ck_assert_uint_eq(hearing_counts(h)->judged, 0);
