@@ -24,8 +24,12 @@
  * always fits int32 (and must then be checked against the world). */
 #define POSITION_END (INT32_C(1) << LIMIT_RESOLUTION_BITS)
 #define HEIGHT_END   (INT32_C(1) << (LIMIT_RESOLUTION_BITS - 1))
-/* Versions stay below 2^63 on the wire, so that version + 1 can't wrap. */
-#define VERSION_MAX ((uint64_t)INT64_MAX)
+/* Versions stay below 2^63 on the wire. Where an entity comes in from outside (ENTER) or from a peer (OFFER) the bound
+ * is lower, so that what an owner adds to it for as long as it lives can't pass VERSION_MAX: receivers would refuse the
+ * whole stream of its leaf. */
+#define VERSION_MAX       ((uint64_t)INT64_MAX)
+#define VERSION_ENTER_MAX (UINT64_C(1) << 62)
+#define VERSION_OFFER_MAX (VERSION_MAX - UINT32_MAX)
 
 enum stream_kind { STREAM_REGION = 'r', STREAM_GHOST = 'g' };
 

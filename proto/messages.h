@@ -123,7 +123,7 @@ struct map_request {
  * (position, state, radius) only if its sequence is higher than the register's, so commands are idempotent. */
 struct enter {
     uint64_t request, sequence;
-    struct entity_record record; /* record.version: where its versions start */
+    struct entity_record record; /* record.version: where its versions start; at most VERSION_ENTER_MAX */
 };
 struct leave {
     uint64_t request, sequence;
@@ -256,8 +256,9 @@ struct unsubscribed {
     enum terrane_error error;
 };
 
-/* All of an entity, for another owner. `recall` are the ids that it sees in its hysteresis band (they lie beyond its
- * radius, so the new owner could not know). msgpack: [record, gateway, seq position, seq state, seq radius, [recall]]
+/* All of an entity, for another owner; its version is at most VERSION_OFFER_MAX. `recall` are the ids that it sees in
+ * its hysteresis band (they lie beyond its radius, so the new owner could not know). msgpack: [record, gateway, seq
+ * position, seq state, seq radius, [recall]]
  */
 struct transfer {
     struct entity_record record;

@@ -19,6 +19,7 @@ enum terrane_error enter_decode(struct cursor c, struct enter *m)
     m->request = number_read(&c);
     m->sequence = number_read(&c);
     entity_record_read(&c, &m->record);
+    if (m->record.version > VERSION_ENTER_MAX) cursor_fail(&c, TERRANE_ERR_MESSAGE_RANGE);
     return cursor_end(&c);
 }
 

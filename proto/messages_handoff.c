@@ -26,6 +26,7 @@ static void transfer_read(struct cursor *c, struct transfer *item)
 {
     (void)cursor_array(c, 6, 6);
     entity_record_read(c, &item->record);
+    if (item->record.version > VERSION_OFFER_MAX) cursor_fail(c, TERRANE_ERR_MESSAGE_RANGE);
     item->gateway = node_or_none_read(c);
     item->position_sequence = number_read(c);
     item->state_sequence = number_read(c);

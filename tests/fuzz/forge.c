@@ -49,7 +49,8 @@ struct entity_id forge_id(struct forge *f)
 static uint64_t forge_version(struct forge *f)
 {
     uint8_t v = input_byte(f->in);
-    return v == 255 ? VERSION_MAX - input_byte(f->in) : v;
+    if (v < 253) return v;
+    return (v == 253 ? VERSION_ENTER_MAX : v == 254 ? VERSION_OFFER_MAX : VERSION_MAX) - input_byte(f->in);
 }
 
 static uint32_t forge_leaf_index(struct forge *f)

@@ -155,11 +155,27 @@ static void record_without_id(struct writer *w)
     forge_record(w, record);
 }
 
-static void record_version_wraps(struct writer *w)
+static void enter_version(struct writer *w)
+{
+    struct entity_record record = fine;
+    record.version = VERSION_ENTER_MAX + 1;
+    forge_record(w, record);
+}
+
+static void offer_version(struct writer *w)
+{
+    struct transfer item = {.record = fine};
+    item.record.version = VERSION_OFFER_MAX + 1;
+    offer_begin(w, &(struct offer){.from = {4}, .to = {5}, .count = 1});
+    offer_add(w, &item);
+}
+
+static void snapshot_version(struct writer *w)
 {
     struct entity_record record = fine;
     record.version = VERSION_MAX + 1;
-    forge_record(w, record);
+    snapshot_begin(w, &(struct snapshot){.stream = STREAM_REGION, .leaf = {19}, .parts = 1, .count = 1});
+    snapshot_add(w, 0, &record);
 }
 
 static void record_outside(struct writer *w)
@@ -482,7 +498,9 @@ START_TEST(a_field_out_of_its_range_is_refused_with_message_range)
 {
     static void (*const forgeries[])(struct writer *) = {
         record_without_id,
-        record_version_wraps,
+        enter_version,
+        offer_version,
+        snapshot_version,
         record_outside,
         record_negative,
         record_too_high,

@@ -14,7 +14,7 @@ static const struct entity_record walker = {
 /* Every field at the end of its range. */
 static const struct entity_record extreme = {
     .id = {UINT64_MAX},
-    .version = VERSION_MAX,
+    .version = VERSION_ENTER_MAX,
     .kind = UINT32_MAX,
     .flags = UINT32_MAX,
     .layer = UINT16_MAX,
