@@ -74,7 +74,9 @@ void command_enter(struct cellserver *cs, uint32_t peer, struct cursor message)
         known = NONE;
     }
     struct entity *e = known == NONE ? NULL : &cs->entities[known];
-    if (e != NULL && e->status == ENTITY_OWNED) {
+    if (e != NULL && e->status == ENTITY_OWNED && e->leaving && !node_id_equal(e->gateway, gateway)) {
+        result.error = TERRANE_ERR_NOT_OWNER; /* whether that life goes on, its next owner knows: ask again */
+    } else if (e != NULL && e->status == ENTITY_OWNED) {
         bool again = node_id_equal(e->gateway, gateway) && e->enter_request == m.request;
         result.error = again ? TERRANE_ERR_OK : TERRANE_ERR_ENTITY_EXISTS;
         result.version = e->version;
