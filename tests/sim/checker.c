@@ -162,9 +162,10 @@ static void take_event(struct checker_context *c, uint64_t observer_id, const st
     struct emission *e = &sim->checker.emissions[event->code - 1];
     if (event->payload_size != sizeof e->code || memcmp(event->payload, &e->code, sizeof e->code) != 0)
         sim_violation(sim, "the payload of event %u arrives changed", event->code);
-    if (e->told[observer]++ != 0)
+    if (e->told[observer] == sim->crowd.walkers[observer].life)
         sim_violation(sim, "event %u is told to %llu twice", event->code, (unsigned long long)observer_id);
     const struct walker *w = &sim->crowd.walkers[observer];
+    e->told[observer] = w->life;
     uint64_t from_us = e->at_us > sim->plan.window_us ? e->at_us - sim->plan.window_us : 0;
     if (w->layer != e->layer || !span_possibly_within(w, from_us, e->place, e->radius, false))
         sim_violation(sim, "event %u is told to %llu, which was not near", event->code,

@@ -55,7 +55,7 @@ struct emission {
     uint16_t layer;
     uint64_t at_us;
     bool exact, judged;
-    uint8_t *told; /* by walker */
+    uint32_t *told; /* by walker: the life in which it was told; 0: it was not */
 };
 
 /* Where a walker was in a stretch of time. */

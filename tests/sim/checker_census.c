@@ -134,7 +134,7 @@ void census_look(struct sim *sim, bool exact)
 
 struct leaf_look {
     struct sim *sim;
-    uint32_t leaves;
+    bool known; /* the coordinator has read its map */
 };
 
 static void take_leaf(void *context, const struct leaf_owner *leaf)
@@ -143,14 +143,13 @@ static void take_leaf(void *context, const struct leaf_owner *leaf)
     struct sim *sim = look->sim;
     uint32_t owners = 0;
     char text[LIMIT_QUADKEY_TEXT];
-    look->leaves++;
     for (uint32_t i = 0; i < sim->plan.servers; i++) {
         const struct member *m = &sim->members[sim->server_first + i];
         uint32_t epoch = 0;
         if (m->server == NULL || !cellserver_owns(m->server, leaf->leaf, &epoch)) continue;
         owners++;
         if (plants_strike(sim, PLANT_LEAF_DOUBLED)) owners++;
-        if (epoch > leaf->epoch || (epoch == leaf->epoch && !node_id_equal(leaf->primary, m->node)))
+        if (look->known && (epoch > leaf->epoch || (epoch == leaf->epoch && !node_id_equal(leaf->primary, m->node))))
             sim_violation(sim, "server %u owns a leaf under epoch %u, which the coordinator gave to another", i, epoch);
     }
     if (owners <= 1) return;
@@ -161,6 +160,9 @@ static void take_leaf(void *context, const struct leaf_owner *leaf)
 void census_leaves(struct sim *sim)
 {
     const struct member *m = &sim->members[COORDINATOR];
-    struct leaf_look look = {.sim = sim};
-    if (m->coordinator != NULL) coordinator_leaves(m->coordinator, take_leaf, &look);
+    if (m->coordinator == NULL) return;
+    struct coordinator_stats stats;
+    coordinator_stats(m->coordinator, &stats);
+    struct leaf_look look = {.sim = sim, .known = stats.ready};
+    coordinator_leaves(m->coordinator, take_leaf, &look);
 }

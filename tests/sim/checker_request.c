@@ -37,7 +37,7 @@ struct emission *checker_emission(struct sim *sim, struct position p, uint16_t l
     *e = (struct emission){.place = p, .radius = radius, .code = k->emission_count, .layer = layer};
     e->at_us = sim->now_us;
     e->exact = sim->crowd.still;
-    e->told = calloc(k->count + 1u, 1);
+    e->told = calloc(k->count + 1u, sizeof *e->told);
     CHECK(e->told != NULL);
     return e;
 }

@@ -223,9 +223,15 @@ static void act(struct sim *sim, uint32_t walker)
     if (w->presence == ABSENT) {
         bool first = w->life == 0;
         if (!first && !dice_chance(d, plan->enter_chance)) return;
+        /* The next life may come through another gateway. */
+        uint32_t other = (uint32_t)dice_below(d, plan->gateways);
+        const struct gateway *gateway = sim_gateway(sim, other);
+        if (!first && dice_chance(d, plan->switch_chance) && gateway != NULL && gateway_is_ready(gateway))
+            w->gateway = other;
         w->position = position_random(sim);
         gait_begin(sim, w, gait_draw(sim));
         crowd_enter(sim, walker, gait_next(sim, w), draw_radius(sim));
+        sim_rearm(sim, sim->gateway_first + w->gateway);
         return;
     }
     if (w->presence == LEAVING) return;

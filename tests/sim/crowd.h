@@ -1,6 +1,6 @@
 /* The players: what every entity has been told to do, which is the truth that the checker compares with.
  *
- * Each entity belongs to one gateway for the whole run, comes and goes (each time another life), moves by its gait,
+ * Each entity belongs to one gateway as long as it lives, comes and goes (each time another life), moves by its gait,
  * and changes its state and radius. Positions and radii are kept with their history for as long as news may travel.
  *
  * What it is not: it asks no core for anything; it only calls the gateways' API.

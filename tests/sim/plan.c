@@ -86,6 +86,7 @@ static void draw_network(struct plan *plan, struct dice *d)
     plan->stall_chance = 0.004;
     plan->stall_max_us = 1500000;
     plan->store_failure = 0.3;
+    plan->restarts = !plan->storeless;
 }
 
 static void draw_players(struct plan *plan, struct dice *d, const struct plan_options *options)
@@ -108,6 +109,7 @@ static void draw_players(struct plan *plan, struct dice *d, const struct plan_op
     plan->radius_none_chance = 0.1;
     plan->leave_chance = dice_chance(d, 0.7) ? 0.002 : 0;
     plan->enter_chance = 0.02;
+    plan->switch_chance = 0.3;
     plan->state_chance = 0.005 * dice_fraction(d);
     plan->radius_chance = dice_chance(d, 0.6) ? 0.003 : 0;
     plan->big_state_chance = dice_chance(d, 0.2) ? 0.02 : 0;

@@ -9,7 +9,7 @@
 enum fault_level {
     FAULTS_NONE, /* short delays, nothing is lost */
     FAULTS_NET,  /* feeds lose, connections break, old connections deliver late, processes pause for a moment */
-    FAULTS_ALL,  /* also long pauses, and a store that fails */
+    FAULTS_ALL,  /* also long pauses, a store that fails, a coordinator that starts anew */
 };
 
 #define PLAN_LEAVES 96u
@@ -55,6 +55,7 @@ struct plan {
     double stall_chance; /* per tick */
     uint64_t stall_max_us, tick_jitter_us;
     double store_failure;
+    bool restarts; /* of the coordinator, once a phase */
     uint64_t start_spread_us; /* members begin within this, in any order */
 
     uint64_t work_us;  /* between two moves of a player */
@@ -67,7 +68,7 @@ struct plan {
     uint32_t layers;
     int32_t z_spread;
     /* Chances per entity and work step. */
-    double leave_chance, enter_chance, state_chance, radius_chance, big_state_chance;
+    double leave_chance, enter_chance, switch_chance, state_chance, radius_chance, big_state_chance;
     /* Chances per gateway and work step. */
     double emit_chance, query_chance, find_chance;
     bool callbacks_act; /* callbacks call the API */

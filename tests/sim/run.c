@@ -52,6 +52,17 @@ static void plan_say(const struct plan *plan, FILE *file)
     }
 }
 
+/* One phase of movement. */
+static void move(struct sim *sim)
+{
+    uint64_t end_us = sim->now_us + sim->plan.phase_us;
+    if (sim->plan.restarts) {
+        sim_run_until(sim, sim->now_us + dice_below(&sim->timers, sim->plan.phase_us));
+        if (!sim->violated) sim_restart_coordinator(sim, dice_below(&sim->timers, 2000000));
+    }
+    sim_run_until(sim, end_us);
+}
+
 void run_seed(const struct plan_options *options, enum plant plant, FILE *trace, struct run_result *result)
 {
     struct plan plan;
@@ -64,7 +75,7 @@ void run_seed(const struct plan_options *options, enum plant plant, FILE *trace,
     if (sim_run_ready(sim, READY_LIMIT_US)) {
         for (uint32_t phase = 0; phase < plan.phases && !sim->violated; phase++) {
             sim_stir(sim);
-            sim_run_until(sim, sim->now_us + plan.phase_us);
+            move(sim);
             if (!sim_calm(sim)) break;
         }
     }
