@@ -17,7 +17,7 @@
 
 static struct flags {
     const char *coordinator, *query, *listen, *crowds;
-    uint64_t bots, seed, gateways, events, queries, window, patience;
+    uint64_t bots, seed, gateways, events, queries, states, window, patience;
     double seconds, calm_every, radius, speed, band;
     uint32_t workload, updates;
     bool json;
@@ -139,6 +139,13 @@ static const struct config_field fields[] = {
      .min = 0,
      .max = 50,
      .help = "Map events emitted a second, and as many in each calm; who hears them is checked."},
+    {.name = "states",
+     .kind = CONFIG_UINT,
+     .value = &flags.states,
+     .preset = "20",
+     .min = 0,
+     .max = 10000,
+     .help = "New states a second; each must be whole and the last one in the next calm."},
     {.name = "queries",
      .kind = CONFIG_UINT,
      .value = &flags.queries,
@@ -309,6 +316,7 @@ static struct swarm *open_swarm(const struct recording *recording)
                                     .radius = flags.radius,
                                     .updates = flags.updates == 1 || (flags.updates == 0 && flags.bots <= UPDATES_MOST),
                                     .events_per_s = (uint32_t)flags.events,
+                                    .states_per_s = (uint32_t)flags.states,
                                     .stop = &stop,
                                     .crowd = {.recording = recording,
                                               .workload = (enum crowd_workload)flags.workload,

@@ -25,7 +25,7 @@ struct checker {
     uint32_t *stamps; /* of whom the observer sees that is being looked at */
     uint32_t stamp;
     uint8_t *truth; /* enum verdict of each bot, for the observer that is being looked at */
-    uint32_t *census;
+    uint32_t *census, *renewed;
 
     /* The window: where each bot was, how far it went from there until the next sample, and from both: how far at most
      * it has been from where it is now. */
@@ -86,6 +86,7 @@ struct checker *checker_open(const struct checker_options *options)
     c->stamps = zeroed(count, sizeof *c->stamps);
     c->truth = zeroed(count, sizeof *c->truth);
     c->census = zeroed(count, sizeof *c->census);
+    c->renewed = zeroed(count, sizeof *c->renewed);
     c->reach = zeroed(count, sizeof *c->reach);
     c->reach_long = zeroed(count, sizeof *c->reach_long);
     c->order = zeroed(count, sizeof *c->order);
@@ -112,6 +113,7 @@ void checker_close(struct checker *c)
     free(c->stamps);
     free(c->truth);
     free(c->census);
+    free(c->renewed);
     free(c->reach);
     free(c->reach_long);
     free(c->order);
@@ -437,13 +439,18 @@ enum checker_inside checker_inside(const struct checker *c, uint32_t bot, struct
 
 /* Census */
 
-size_t checker_state(uint64_t id, uint8_t out[CHECKER_STATE_MAX])
+size_t checker_state(uint64_t id, uint32_t renewed, uint8_t out[CHECKER_STATE_MAX])
 {
-    struct dice d = {dice_mix(id)};
+    struct dice d = {dice_mix(id) + renewed};
     uint32_t most = dice_below(&d, 200) == 0 ? CHECKER_STATE_MAX : 48;
     uint32_t size = dice_below(&d, most + 1);
     for (uint32_t i = 0; i < size; i++) out[i] = (uint8_t)dice_next(&d);
     return size;
+}
+
+size_t checker_renew(struct checker *c, uint32_t bot, uint8_t out[CHECKER_STATE_MAX])
+{
+    return checker_state(checker_id(c, bot), ++c->renewed[bot], out);
 }
 
 void checker_census_begin(struct checker *c)
@@ -467,7 +474,7 @@ void checker_census_add(struct checker *c, uint64_t id, struct position position
         tell(c, "%" PRIu64 " is at (%d, %d, %d), its server says (%d, %d, %d)", id, p.x, p.y, p.z, position.x,
              position.y, position.z);
     }
-    if (checker_state(id, wanted) != size || (size > 0 && memcmp(state, wanted, size) != 0)) {
+    if (checker_state(id, c->renewed[bot], wanted) != size || (size > 0 && memcmp(state, wanted, size) != 0)) {
         c->census[bot] |= CENSUS_STATE;
         tell(c, "the state of %" PRIu64 " has changed on its way (%zu bytes)", id, size);
     }

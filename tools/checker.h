@@ -74,9 +74,12 @@ void checker_census_begin(struct checker *c);
 void checker_census_add(struct checker *c, uint64_t id, struct position position, const void *state, size_t size);
 void checker_census_end(struct checker *c, struct checker_census *out);
 
-/* The state that a bot carries through the world: bytes made from its id, of every size up to 4 KiB, mostly small. */
+/* The state that a bot carries through the world: bytes made from its id and how often it was renewed, of every size up
+ * to 4 KiB, mostly small. */
 #define CHECKER_STATE_MAX 4096u
-size_t checker_state(uint64_t id, uint8_t out[CHECKER_STATE_MAX]);
+size_t checker_state(uint64_t id, uint32_t renewed, uint8_t out[CHECKER_STATE_MAX]);
+/* The bot's next state, which the census expects from now on. */
+size_t checker_renew(struct checker *c, uint32_t bot, uint8_t out[CHECKER_STATE_MAX]);
 
 /* Whether the closed circle holds the bot: for the whole long window, at no time of it, or neither is known. As of the
  * last checker_measure. */

@@ -232,7 +232,7 @@ static enum terrane_error enter_bot(struct swarm *s, uint32_t bot)
                                     .kind = 1 + (uint32_t)crowd_workload_of(s->crowd, bot),
                                     .state = state};
     struct position p = place_of(s, bot);
-    entity.state_size = checker_state(entity.id, state);
+    entity.state_size = checker_state(entity.id, 0, state);
     entity.yaw = crowd_place(s->crowd, bot).yaw;
     swarm_coordinates(s, p, &entity.x, &entity.y);
     checker_place(s->checker, bot, p);
@@ -310,6 +310,17 @@ void swarm_ask(struct swarm *s)
         CHECK(questions_begin(s->questions, gate->index, request, &q));
 }
 
+static void renew_state(struct swarm *s)
+{
+    uint8_t state[CHECKER_STATE_MAX];
+    uint32_t bot = dice_below(&s->dice, s->options.bots);
+    size_t size = checker_renew(s->checker, bot, state);
+    uint64_t request;
+    enum terrane_error error =
+        terrane_set_state(swarm_gate_of(s, bot)->session, s->options.first_id + bot, state, size, &request);
+    if (error != TERRANE_ERR_OK) note_fault(s, "a new state", s->options.first_id + bot, terrane_error_text(error));
+}
+
 static void move_all(struct swarm *s)
 {
     crowd_step(s->crowd, (double)s->tick_us / 1e6);
@@ -338,8 +349,11 @@ static void tick(struct swarm *s, uint64_t now_us)
     /* Ticks that were missed whole are not made up for: nobody's game would. */
     if (now_us > s->tick_due_us) s->tick_due_us = now_us + s->tick_us;
     move_all(s);
-    s->event_debt += (double)s->options.events_per_s * (double)s->tick_us / 1e6;
+    double tick_s = (double)s->tick_us / 1e6;
+    s->event_debt += s->options.events_per_s * tick_s;
     for (; s->event_debt >= 1; s->event_debt -= 1) swarm_emit(s);
+    s->state_debt += s->options.states_per_s * tick_s;
+    for (; s->state_debt >= 1; s->state_debt -= 1) renew_state(s);
 }
 
 void swarm_poll(struct swarm *s)

@@ -23,7 +23,7 @@ struct swarm_options {
     double radius;              /* m */
     bool updates;               /* take the update callback */
     struct crowd_options crowd; /* recording, workload, speed, band, seed; the rest is filled here */
-    uint32_t events_per_s;
+    uint32_t events_per_s, states_per_s;
     const volatile bool *stop; /* set by a signal: swarm_run returns early */
 };
 
@@ -51,8 +51,8 @@ struct swarm {
     uint32_t entered, refused;
     uint64_t entities_lost; /* errors that say so */
     bool moving;
-    double event_debt;
-    char fault[320]; /* the first error that a session or request told */
+    double event_debt, state_debt; /* parts of one that are due */
+    char fault[320];               /* the first error that a session or request told */
 };
 
 /* Opens the sessions. Errors: as terrane_open; s->fault says more. */

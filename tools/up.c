@@ -33,7 +33,8 @@
 
 static struct flags {
     const char *crowds, *run_dir;
-    uint64_t servers, bots, seed, split_depth, depth, feeds, gateways, port, events, queries, tick_hz, window, patience;
+    uint64_t servers, bots, seed, split_depth, depth, feeds, gateways, port, events, queries, states, tick_hz, window,
+        patience;
     double seconds, radius, radius_max, speed, band, calm_every, hysteresis;
     uint32_t workload, view_mode, updates;
     bool json;
@@ -85,6 +86,7 @@ static const struct config_field fields[] = {
                "Milliseconds in which all must be right once all stand still."),
     UINT_FIELD("gateways", gateways, "2", 1, 16, "Gateway sessions that share the bots."),
     UINT_FIELD("events", events, "5", 0, 50, "Map events a second."),
+    UINT_FIELD("states", states, "20", 0, 10000, "New states a second."),
     UINT_FIELD("queries", queries, "20", 0, 100000, "Queries asked in each calm."),
     {.name = "updates",
      .kind = CONFIG_CHOICE,
@@ -347,6 +349,7 @@ static void start_bots(void)
                     format("--gateways=%" PRIu64, flags.gateways),
                     format("--events=%" PRIu64, flags.events),
                     format("--queries=%" PRIu64, flags.queries),
+                    format("--states=%" PRIu64, flags.states),
                     format("--updates=%s", updates[flags.updates]),
                     NULL};
     up.bots = start("bots", argv, false);

@@ -267,7 +267,7 @@ static struct checker_census census(uint32_t lost, uint32_t doubled, uint32_t mi
     static uint8_t state[CHECKER_STATE_MAX];
     checker_census_begin(c);
     for (uint32_t i = 0; i < BOTS; i++) {
-        size_t size = checker_state(FIRST + i, state);
+        size_t size = checker_state(FIRST + i, 0, state);
         struct position p = place(i, 0);
         if (i == misplaced) p.y++;
         if (i == stale) state[size / 2] ^= 1;
@@ -285,7 +285,7 @@ static uint32_t stateful(void)
 {
     static uint8_t state[CHECKER_STATE_MAX];
     for (uint32_t i = 0; i < BOTS; i++)
-        if (checker_state(FIRST + i, state) > 0) return i;
+        if (checker_state(FIRST + i, 0, state) > 0) return i;
     return BOTS;
 }
 
@@ -301,14 +301,32 @@ START_TEST(the_census_finds_lost_doubled_misplaced_and_changed_entities)
 }
 END_TEST
 
+START_TEST(a_renewed_state_is_expected_and_the_old_one_is_not)
+{
+    struct checker *c = right_world();
+    struct checker_census out;
+    static uint8_t state[CHECKER_STATE_MAX];
+    size_t size = checker_renew(c, 3, state);
+    for (int old = 0; old <= 1; old++) {
+        if (old == 1) size = checker_state(FIRST + 3, 0, state);
+        checker_census_begin(c);
+        checker_census_add(c, FIRST + 3, place(3, 0), state, size);
+        checker_census_end(c, &out);
+        ck_assert_uint_eq(out.states_wrong, (uint64_t)old);
+        ck_assert_uint_eq(out.lost, BOTS - 1);
+    }
+    checker_close(c);
+}
+END_TEST
+
 START_TEST(states_are_of_every_size_and_stay_the_same)
 {
     static uint8_t a[CHECKER_STATE_MAX], b[CHECKER_STATE_MAX];
     size_t largest = 0, empty = 0;
     for (uint64_t id = 1; id < 20000; id++) {
-        size_t size = checker_state(id, a);
+        size_t size = checker_state(id, 0, a);
         ck_assert_uint_le(size, CHECKER_STATE_MAX);
-        ck_assert_uint_eq(checker_state(id, b), size);
+        ck_assert_uint_eq(checker_state(id, 0, b), size);
         ck_assert(size == 0 || memcmp(a, b, size) == 0);
         if (size > largest) largest = size;
         empty += size == 0;
@@ -323,4 +341,4 @@ SUITE_MAIN("checker", a_right_world_passes_all_checks, a_missing_and_a_false_sub
            a_library_whose_view_differs_from_its_callbacks_is_found, each_breach_of_pairing_is_counted_by_its_kind,
            while_moving_a_lasting_fault_is_found_and_a_late_change_is_not, what_happens_between_two_samples_is_forgiven,
            the_grid_finds_as_many_missing_as_brute_force, the_census_finds_lost_doubled_misplaced_and_changed_entities,
-           states_are_of_every_size_and_stay_the_same)
+           a_renewed_state_is_expected_and_the_old_one_is_not, states_are_of_every_size_and_stay_the_same)
