@@ -149,14 +149,16 @@ void trial_calm(struct trial *t)
     uint64_t began_us = loop_now_us(), until_us = began_us + t->patience_ms * UINT64_C(1000);
     s->moving = false;
     swarm_run(s, began_us + LOOK_EACH_US);
+    uint64_t look_us = loop_now_us(); /* looking takes its own time, which is not the cluster's */
     while (!look(t, false)) {
-        if (loop_now_us() >= until_us) {
+        if (look_us >= until_us) {
             look(t, true);
             break;
         }
         swarm_run(s, loop_now_us() + LOOK_EACH_US);
+        look_us = loop_now_us();
     }
-    uint64_t settle_ms = (loop_now_us() - began_us) / 1000;
+    uint64_t settle_ms = (look_us - began_us) / 1000;
     if (settle_ms > t->settle_ms_worst) t->settle_ms_worst = settle_ms;
     t->calms++;
     if (t->census_error != TERRANE_ERR_OK) return; /* somebody is gone: there is nothing more to learn */

@@ -82,7 +82,7 @@ static const struct config_field fields[] = {
     DOUBLE_FIELD("radius", radius, "20", 0, 1e6, "M", "How far bots see."),
     DOUBLE_FIELD("calm-every", calm_every, "10", 0.5, 1e9, "SECONDS", "Between two checks against brute force."),
     UINT_FIELD("window", window, "1000", 100, 60000, "Milliseconds of delay that are forgiven while all move."),
-    UINT_FIELD("patience", patience, "5000", 100, 600000,
+    UINT_FIELD("patience", patience, "10000", 100, 600000,
                "Milliseconds in which all must be right once all stand still."),
     UINT_FIELD("gateways", gateways, "2", 1, 16, "Gateway sessions that share the bots."),
     UINT_FIELD("events", events, "5", 0, 50, "Map events a second."),
