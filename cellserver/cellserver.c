@@ -233,6 +233,8 @@ static void absent_expire(struct cellserver *cs)
             bool its = e->status == ENTITY_OWNED && node_id_equal(e->gateway, cs->absent[i].node);
             if (its && !e->leaving) entity_remove(cs, at);
         }
+        uint32_t peer = peer_find(cs, cs->absent[i].node);
+        if (peer != NONE) peer_remove(cs, peer);
         cs->absent[i] = cs->absent[--cs->absent_count];
     }
 }

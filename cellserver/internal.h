@@ -197,7 +197,8 @@ struct cellserver {
 
 /* peers.c */
 uint32_t peer_find(const struct cellserver *cs, struct node_id node); /* index or NONE */
-void peers_sync(struct cellserver *cs);                               /* after a map change */
+void peer_remove(struct cellserver *cs, uint32_t peer);
+void peers_sync(struct cellserver *cs); /* after a map change */
 /* Queues a sure message for a peer; false: its queue is full (counted). urgent: sent at the end of this step. */
 bool peer_send(struct cellserver *cs, uint32_t peer, const struct writer *message, bool urgent);
 void peer_receive(struct cellserver *cs, const uint8_t *bytes, size_t size);

@@ -19,22 +19,14 @@ static uint32_t peer_add(struct cellserver *cs, const struct node_info *info)
     *peer = (struct peer){.used = true, .info = *info, .views = views};
     peer->session = session_open(&(struct session_options){.self = cs->options.info.node, .peer = info->node});
     table_put(&cs->peer_index, info->node.v, at);
-    for (uint32_t i = 0; i < cs->absent_count; i++) {
-        if (node_id_equal(cs->absent[i].node, info->node)) cs->absent[i] = cs->absent[--cs->absent_count];
-    }
     return at;
 }
 
-static void peer_remove(struct cellserver *cs, uint32_t at)
+void peer_remove(struct cellserver *cs, uint32_t at)
 {
     struct peer *peer = &cs->peers[at];
     leaves_drop_subscriber(cs, at);
     if (peer->linked) outbox_push(cs->out, (struct output){.kind = OUTPUT_UNLINK, .node = peer->info.node}, NULL, 0);
-    if (peer->info.role == ROLE_GATEWAY) {
-        ARRAY_RESERVE(cs->absent, cs->absent_room, cs->absent_count + 1);
-        cs->absent[cs->absent_count++] =
-            (struct absent_gateway){.node = peer->info.node, .until_us = cs->now_us + GATEWAY_GRACE_US};
-    }
     if (peer->info.role == ROLE_CELLSERVER) handoff_undo(cs, peer->info.node);
     session_close(peer->session);
     table_remove(&cs->peer_index, peer->info.node.v);
@@ -42,10 +34,28 @@ static void peer_remove(struct cellserver *cs, uint32_t at)
     peer->used = false;
 }
 
+/* A gateway that the map does not name may be one that a coordinator that has just started does not know yet. Its
+ * session goes on, since it does so on the other side: what was sent and heard would be lost with it. */
+static void gateway_absent(struct cellserver *cs, struct node_id node, bool absent)
+{
+    uint32_t i = 0;
+    while (i < cs->absent_count && !node_id_equal(cs->absent[i].node, node)) i++;
+    if (!absent && i < cs->absent_count) cs->absent[i] = cs->absent[--cs->absent_count];
+    if (!absent || i < cs->absent_count) return;
+    ARRAY_RESERVE(cs->absent, cs->absent_room, cs->absent_count + 1);
+    cs->absent[cs->absent_count++] = (struct absent_gateway){.node = node, .until_us = cs->now_us + GATEWAY_GRACE_US};
+}
+
 void peers_sync(struct cellserver *cs)
 {
     for (uint32_t i = 0; i < cs->peer_count; i++) {
-        if (cs->peers[i].used && ownership_node(&cs->map, cs->peers[i].info.node) == NULL) peer_remove(cs, i);
+        const struct peer *peer = &cs->peers[i];
+        if (!peer->used) continue;
+        bool named = ownership_node(&cs->map, peer->info.node) != NULL;
+        if (peer->info.role == ROLE_GATEWAY)
+            gateway_absent(cs, peer->info.node, !named);
+        else if (!named)
+            peer_remove(cs, i);
     }
     for (uint32_t i = 0; i < cs->map.now.node_count; i++) {
         const struct node_info *info = &cs->map.now.nodes[i];
