@@ -57,6 +57,7 @@ static void list_remove(uint32_t *items, uint32_t *count, uint32_t value)
 void entity_free(struct cellserver *cs, uint32_t at)
 {
     struct entity *e = &cs->entities[at];
+    if (e->leaving) handoff_abandon(cs, at);
     if (e->moved) list_remove(cs->moved, &cs->moved_count, at);
     if (e->straying) list_remove(cs->straying, &cs->straying_count, at);
     if (e->touched) list_remove(cs->touched, &cs->touched_count, at);

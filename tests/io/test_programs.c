@@ -105,7 +105,7 @@ START_TEST(bad_usage_is_explained_on_stderr_with_code_2)
     ENDS_WITH_CODE(2, NULL, COORDINATOR, "--storeless", "--inbox", ANY, "--depth", "9", "--resolution-bits", "8");
     ck_assert_ptr_nonnull(strstr(err, "--resolution-bits 8"));
     ENDS_WITH_CODE(2, NULL, COORDINATOR, "--storeless", "--inbox", ANY, "--leaves", "0,1,2");
-    ck_assert_ptr_nonnull(strstr(err, "tile"));
+    ck_assert_ptr_nonnull(strstr(err, "hole at 3"));
     ENDS_WITH_CODE(2, NULL, COORDINATOR, "--storeless", "--inbox", ANY, "--leaves", "0,4");
     ck_assert_ptr_nonnull(strstr(err, "\"4\""));
     ENDS_WITH_CODE(2, NULL, COORDINATOR, "--inbox", ANY, "--redis", "nonsense");

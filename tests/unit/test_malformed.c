@@ -3,7 +3,6 @@
 #include "common/geometry.h"
 #include "tests/unit/suite.h"
 #include "tests/vectors/vectors.h"
-
 #include <math.h>
 #include <string.h>
 
