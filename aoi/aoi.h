@@ -14,7 +14,8 @@
  *    The unsees of one call come before its sees. A leave reports only unsee and unseen_by.
  *
  * Two ways to change: one operation at a time (aoi_enter, aoi_leave, aoi_move, aoi_set_radius, aoi_set_layer), or
- * a whole tick's moves at once: aoi_stage for each, then aoi_tick, which reports the net changes of the tick. */
+ * a whole tick's moves at once: aoi_stage (or aoi_stage_many), then aoi_tick, which reports the net changes of the
+ * tick. */
 #ifndef TERRANE_AOI_AOI_H
 #define TERRANE_AOI_AOI_H
 
@@ -93,6 +94,11 @@ bool aoi_recall(struct aoi *aoi, uint32_t observer, uint32_t subject);
 /* Notes that the entity will be at `position` at the next aoi_tick (the last call wins). Queries and one-at-a-time
  * operations before that tick still use the old place for it. Errors: ENTITY_UNKNOWN, POSITION_OUTSIDE, MEMORY. */
 enum terrane_error aoi_stage(struct aoi *aoi, uint32_t handle, struct position position) TERRANE_MUST_CHECK;
+/* aoi_stage for `count` entities, in order; far faster where their handles are consecutive. Stops at the first that
+ * aoi_stage refuses, with its error: those before it are staged, it and those behind it are not. *staged (unless NULL)
+ * is its index, or count when all went well; to skip it, call again with what follows. */
+enum terrane_error aoi_stage_many(struct aoi *aoi, const uint32_t *handles, const struct position *positions,
+                                  size_t count, size_t *staged) TERRANE_MUST_CHECK;
 /* Applies all staged moves and reports the net changes: exactly the difference of the views before and after
  * (AOI_RADIUS: with hysteresis judged on the tick's end positions). No allocation in the steady state. */
 void aoi_tick(struct aoi *aoi, aoi_sink *sink, void *context);

@@ -45,6 +45,7 @@ static void geometry_set(struct aoi *aoi)
     }
     aoi->span_x = (uint32_t)o->max_x - (uint32_t)o->min_x;
     aoi->span_y = (uint32_t)o->max_y - (uint32_t)o->min_y;
+    aoi->narrow = aoi->span_x <= INT32_MAX && aoi->span_y <= INT32_MAX;
     aoi->base_x = floor_to(o->min_x, o->cell_size);
     aoi->base_y = floor_to(o->min_y, o->cell_size);
     aoi->cells_x = cell_x(aoi, o->max_x - 1) + 1;

@@ -133,7 +133,8 @@ struct aoi {
     struct aoi_options options;
     uint32_t radius_max;
     uint32_t hysteresis;
-    bool plain; /* no vector kernels, even where the machine has them */
+    bool plain;  /* no vector kernels, even where the machine has them */
+    bool narrow; /* 32 bits hold the difference of any two coordinates, and a coordinate's offset */
 
     int64_t base_x, base_y;    /* position of the corner of cell (0, 0); a multiple of the cell size */
     uint32_t span_x, span_y;   /* positions in the bounds */

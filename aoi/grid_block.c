@@ -9,7 +9,7 @@
  * changed over, by their new ones. So the tails of adjacent cells are stretches of one array, and a block's headers are
  * read while they are in the first cache. Going over the crossers by handle instead took five times as long at a
  * million. */
-#include "aoi/grid.h"
+#include "aoi/grid_bulk.h"
 
 #include <string.h>
 
@@ -23,31 +23,6 @@ static inline void tail_mark(struct page *page, uint32_t x, uint32_t y)
     page->tails[y & PAGE_MASK] |= 1u << (x & PAGE_MASK);
 }
 
-/* Commits the moves of a stretch of bodies that stay in their cell, notes the rest. Without a branch on what is not
- * foreseeable: six in a hundred cross, and a wrong guess costs more than the work. */
-static void sweep_stretch(struct aoi *aoi, uint32_t from, uint32_t to)
-{
-    struct crosser *crossers = aoi->crossers;
-    uint32_t count = aoi->crosser_count;
-    for (uint32_t handle = from; handle < to; handle++) {
-        struct body *body = &aoi->bodies[handle];
-        int32_t x = body->x, y = body->y, next_x = x + body->step_x, next_y = y + body->step_y;
-        if (__builtin_expect(body->step_x == STEP_JUMP, 0)) {
-            struct position next = staged_of(aoi, handle);
-            next_x = next.x;
-            next_y = next.y;
-        }
-        bool crosses = x_cells_differ(aoi, x, next_x) | y_cells_differ(aoi, y, next_y);
-        body->x = crosses ? x : next_x;
-        body->y = crosses ? y : next_y;
-        body->step_x = crosses ? body->step_x : 0;
-        body->step_y = crosses ? body->step_y : 0;
-        crossers[count].handle = handle;
-        count += crosses;
-    }
-    aoi->crosser_count = count;
-}
-
 static void sweep(struct aoi *aoi)
 {
     enum { STRETCH = 4096 };
@@ -56,7 +31,7 @@ static void sweep(struct aoi *aoi)
         uint32_t to = aoi->high - from > STRETCH ? from + STRETCH : aoi->high;
         size_t most = aoi->crosser_count + (size_t)(to - from);
         CHECK(grow(&aoi->crossers, &aoi->crosser_room, most, sizeof *aoi->crossers));
-        sweep_stretch(aoi, from, to);
+        bulk_sweep(aoi, from, to);
     }
     if (aoi->z) memcpy(aoi->z, aoi->z_next, aoi->high * sizeof *aoi->z);
 }

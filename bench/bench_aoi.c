@@ -413,7 +413,7 @@ static struct sample measure_tick(struct scene *w)
     for (size_t round = 0; round < rounds + 2; round++) {
         if (round) walk_all(w);
         start = now_ns();
-        for (uint32_t i = 0; i < w->count; i++) check_error(aoi_stage(w->aoi, w->handles[i], w->next[i]));
+        check_error(aoi_stage_many(w->aoi, w->handles, w->next, w->count, NULL));
         aoi_tick(w->aoi, count_spans, &w->tally);
         if (round >= 2) grid[round - 2] = now_ns() - start;
         swap_places(w);

@@ -231,6 +231,104 @@ static void many_tick(struct aoi *aoi, uint32_t count, struct position *at, stru
 
 enum { MANY = 20000 };
 
+/* One index with single calls, one with bulk calls, one of the latter without vectors: all must hold the same. */
+static void stage_alike(struct aoi *aois[3], const uint32_t *handles, const struct position *at, size_t count)
+{
+    for (int which = 1; which < 3; which++) {
+        for (size_t i = 0, staged; i < count; i += staged + 1) {
+            enum terrane_error error = aoi_stage_many(aois[which], handles + i, at + i, count - i, &staged);
+            for (size_t j = i; which == 1 && j < i + staged; j++) {
+                ck_assert_int_eq(aoi_stage(aois[0], handles[j], at[j]), TERRANE_ERR_OK);
+            }
+            ck_assert_uint_le(staged, count - i);
+            ck_assert_int_eq(error == TERRANE_ERR_OK, staged == count - i);
+            if (error) ck_assert_int_eq(aoi_stage(aois[0], handles[i + staged], at[i + staged]), error);
+        }
+    }
+}
+
+static struct aoi *staging_open(enum aoi_mode mode, int32_t cell_size, uint32_t count, struct position *at)
+{
+    int32_t half = 20 * cell_size;
+    struct aoi_options options = {.mode = mode,
+                                  .cell_size = cell_size,
+                                  .min_x = -half,
+                                  .min_y = -half + 3,
+                                  .max_x = half,
+                                  .max_y = half,
+                                  .z_range = UINT32_MAX,
+                                  .capacity = count};
+    struct oracle draw = {.random = 31};
+    struct aoi *aoi;
+    ck_assert_int_eq(aoi_create(&options, &aoi), TERRANE_ERR_OK);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t handle;
+        at[i] = (struct position){.x = (int32_t)oracle_between(&draw, -half, half - 1),
+                                  .y = (int32_t)oracle_between(&draw, -half + 3, half - 1)};
+        struct aoi_place place = {.position = at[i], .radius = (uint32_t)cell_size};
+        ck_assert_int_eq(aoi_enter(aoi, (struct entity_id){i + 1}, &place, NULL, NULL, &handle), TERRANE_ERR_OK);
+    }
+    for (uint32_t i = 5; i < count; i += 97) ck_assert_int_eq(aoi_leave(aoi, i, NULL, NULL), TERRANE_ERR_OK);
+    return aoi;
+}
+
+/* Mostly short steps; now and then a jump, a place outside, a height, a stretch that is not consecutive. */
+static void staging_draw(struct oracle *draw, int round, int32_t cell_size, uint32_t count, uint32_t *handles,
+                         struct position *at)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        int32_t step = oracle_between(draw, 0, 39) ? cell_size / 8 : 60 * cell_size;
+        handles[i] = i;
+        at[i].x += (int32_t)oracle_between(draw, -step, step);
+        at[i].y += (int32_t)oracle_between(draw, -step, step);
+        if (oracle_between(draw, 0, 7)) { /* the others may be refused */
+            at[i].x = (int32_t)bounded(at[i].x, -20 * cell_size, 20 * cell_size - 1);
+            at[i].y = (int32_t)bounded(at[i].y, -20 * cell_size + 3, 20 * cell_size - 1);
+        }
+        at[i].z = round == 3 && i % 50 == 0 ? (int32_t)i : 0;
+    }
+    for (uint32_t i = 100; i < 130; i += 3) handles[i] = count - i;
+    handles[200] = UINT32_MAX;
+}
+
+START_TEST(staging_many_at_once_is_the_same_as_one_after_the_other)
+{
+    enum { COUNT = 3000 };
+    static const int32_t sizes[] = {1024, 1000, 16384, 3};
+    static struct position at[COUNT];
+    static uint32_t handles[COUNT];
+    for (int variant = 0; variant < 8; variant++) {
+        int32_t size = sizes[variant / 2];
+        struct aoi *aois[3];
+        struct oracle draw = {.random = 77};
+        for (int i = 0; i < 3; i++) aois[i] = staging_open(variant % 2 ? AOI_RADIUS : AOI_BLOCK, size, COUNT, at);
+        aoi_force_plain(aois[2], true);
+        for (int round = 0; round < 6; round++) {
+            struct trace traces[3] = {{0}};
+            staging_draw(&draw, round, size, COUNT, handles, at);
+            stage_alike(aois, handles, at, COUNT);
+            for (int i = 0; i < 3; i++) aoi_tick(aois[i], trace_sink, &traces[i]);
+            ck_assert_uint_gt(traces[0].count, 100);
+            for (uint32_t i = 0; i < COUNT; i++) {
+                struct aoi_place places[3];
+                memset(places, 0, sizeof places);
+                bool alive = aoi_place_of(aois[0], i, &places[0]);
+                for (int j = 1; j < 3; j++) {
+                    ck_assert_int_eq(aoi_place_of(aois[j], i, &places[j]), alive);
+                    ck_assert_int_eq(places[j].position.x, places[0].position.x);
+                    ck_assert_int_eq(places[j].position.y, places[0].position.y);
+                    ck_assert_int_eq(places[j].position.z, places[0].position.z);
+                }
+                if (alive) at[i] = places[0].position;
+            }
+            for (int i = 1; i < 3; i++) ck_assert_uint_eq(traces[i].count, traces[0].count);
+            for (int i = 1; i < 3; i++) ck_assert_uint_eq(traces[i].sum, traces[0].sum);
+        }
+        for (int i = 0; i < 3; i++) aoi_destroy(aois[i]);
+    }
+}
+END_TEST
+
 START_TEST(plain_and_vector_kernels_report_the_same)
 {
     static struct position at[2][MANY];
@@ -297,5 +395,5 @@ END_TEST
 SUITE_MAIN("aoi_tick", a_tick_of_a_crowd_equals_the_difference_of_all_views,
            a_tick_without_vectors_equals_the_difference_of_all_views,
            an_entity_with_a_vast_radius_among_many_sees_all_and_slows_no_stencil,
-           plain_and_vector_kernels_report_the_same, a_tick_allocates_nothing_in_the_steady_state,
-           the_index_keeps_to_its_bytes_an_entity)
+           staging_many_at_once_is_the_same_as_one_after_the_other, plain_and_vector_kernels_report_the_same,
+           a_tick_allocates_nothing_in_the_steady_state, the_index_keeps_to_its_bytes_an_entity)

@@ -1,0 +1,17 @@
+/* What is done to bodies by the thousand, in the order of their handles; chooses the vector kernels at run time. */
+#ifndef TERRANE_AOI_GRID_BULK_H
+#define TERRANE_AOI_GRID_BULK_H
+
+#include "aoi/grid.h"
+
+#define BULK_LANES 8
+
+/* Stages as many of the first as have consecutive handles and ordinary moves (no z, no jump, nothing to refuse), in
+ * multiples of BULK_LANES; returns how many. */
+size_t bulk_stage(struct aoi *aoi, const uint32_t *handles, const struct position *positions, size_t count);
+
+/* Commits the staged moves of bodies [from, to) that stay in their cell; the others are appended to the crossers,
+ * which must have room for all. */
+void bulk_sweep(struct aoi *aoi, uint32_t from, uint32_t to);
+
+#endif
