@@ -55,7 +55,7 @@ struct plan {
     double stall_chance; /* per tick */
     uint64_t stall_max_us, tick_jitter_us;
     double store_failure;
-    bool restarts; /* of the coordinator, once a phase */
+    bool restarts;            /* of the coordinator, once a phase */
     uint64_t start_spread_us; /* members begin within this, in any order */
 
     uint64_t work_us;  /* between two moves of a player */
