@@ -161,6 +161,8 @@ struct aoi {
     uint32_t pages_free;                           /* pages[page_count .. page_count + pages_free) are spare */
     struct page_slot *page_slots;
     uint32_t page_slots_size; /* a power of two */
+    struct page **plane;      /* of layer 0, by place: plane_x to a row; NULL: the bounds are too vast */
+    uint32_t plane_x, plane_y;
 
     uint32_t reach_count[REACH_COUNTED + 1]; /* observers by reach in cells; the last: all beyond */
     uint64_t view_beyond;                    /* largest radius + hysteresis among those beyond */
@@ -286,7 +288,12 @@ void pool_close(struct pool *pool);
 
 bool pages_open(struct aoi *aoi);
 void pages_close(struct aoi *aoi);
-struct page *page_find(const struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y);
+struct page *page_find_hashed(const struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y);
+static inline struct page *page_find(const struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y)
+{
+    if (layer || !aoi->plane) return page_find_hashed(aoi, layer, x, y);
+    return x < aoi->plane_x && y < aoi->plane_y ? aoi->plane[(size_t)y * aoi->plane_x + x] : NULL;
+}
 /* Finds or makes; NULL when memory ran out. */
 struct page *page_make(struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y);
 size_t pages_memory_bytes(const struct aoi *aoi);

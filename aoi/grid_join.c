@@ -17,6 +17,7 @@
 #include "aoi/grid_join.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void join_close(struct aoi *aoi)
 {
@@ -55,9 +56,9 @@ bool join_judge(struct join *join, uint32_t subject, uint32_t other)
 
 static void row_reserve(struct join_row *row, size_t more)
 {
-    size_t need = row->count + more + 8; /* a vector may read over the end */
+    size_t need = row->count + more + 24; /* vectors may read so far over the end */
     if (need <= row->room) return;
-    size_t room = need + need / 2;
+    size_t room = 2 * need;
     uint32_t *words = calloc(room * JOIN_COLUMNS, sizeof *words);
     CHECK(words != NULL); /* a tick that is half reported can't be undone */
     uint32_t **columns[JOIN_COLUMNS] = {&row->handles, &row->near, &row->far, &row->in, &row->out, &row->radius_out};
@@ -204,13 +205,12 @@ static void row_fill(const struct join *join, const struct surroundings *around,
         if (!cell || !cell->count) continue;
         row_reserve(row, cell->count);
         const uint32_t *handles = cell_handles(aoi, cell);
-        for (uint32_t i = 0; i < cell->count; i++) {
-            row->handles[row->count + i] = handles[i];
-            __builtin_prefetch(&aoi->bodies[handles[i]]);
-        }
+        uint32_t *to = row->handles + row->count;
+        for (uint32_t i = 0; i < cell->count; i += 8) memcpy(to + i, handles + i, 8 * sizeof *to);
         row->count += cell->count;
     }
     row->start[columns] = row->count;
+    for (uint32_t i = 0; i < row->count; i++) __builtin_prefetch(&aoi->bodies[row->handles[i]]);
 }
 
 static void row_finish(const struct join *join, struct join_row *row)
@@ -285,7 +285,7 @@ static void rows_make(struct aoi *aoi, uint32_t count)
     aoi->rows = rows;
     while (aoi->row_count < count) {
         rows[aoi->row_count] = (struct join_row){0};
-        row_reserve(&rows[aoi->row_count++], 64);
+        row_reserve(&rows[aoi->row_count++], 256);
     }
 }
 

@@ -216,22 +216,20 @@ static inline uint32_t *pairs_put(uint32_t *to, const uint32_t *handles, unsigne
 #endif
 }
 
+/* Which of eight candidates are noted. */
+static inline unsigned looker_eight(const struct looker *me, const struct join_row *row, uint32_t i)
+{
+    lanes near = lanes_distance(lanes_load(row->near + i), me->near);
+    lanes far = lanes_distance(lanes_load(row->far + i), me->far);
+    return lanes_mask(lanes_without(lanes_below(near, me->in), lanes_below(far, me->in)));
+}
+
 static inline uint32_t *looker_run_alike(uint32_t *to, const struct looker *me, const struct join_row *row,
                                          uint32_t from, uint32_t end)
 {
     uint32_t i = from;
-    for (; i + 8 <= end; i += 8) {
-        lanes near = lanes_distance(lanes_load(row->near + i), me->near);
-        lanes far = lanes_distance(lanes_load(row->far + i), me->far);
-        to = pairs_put(to, row->handles + i,
-                       lanes_mask(lanes_without(lanes_below(near, me->in), lanes_below(far, me->in))));
-    }
-    if (i < end) {
-        lanes near = lanes_distance(lanes_load(row->near + i), me->near);
-        lanes far = lanes_distance(lanes_load(row->far + i), me->far);
-        unsigned mask = lanes_mask(lanes_without(lanes_below(near, me->in), lanes_below(far, me->in)));
-        to = pairs_put(to, row->handles + i, mask & ((1u << (end - i)) - 1));
-    }
+    for (; i + 8 <= end; i += 8) to = pairs_put(to, row->handles + i, looker_eight(me, row, i));
+    if (i < end) to = pairs_put(to, row->handles + i, looker_eight(me, row, i) & ((1u << (end - i)) - 1));
     return to;
 }
 
@@ -254,22 +252,63 @@ static inline void looker_note(struct join *join, const struct looker *me, const
     }
 }
 
-static inline void row_run_alike(struct join *join, uint32_t columns_from, uint32_t columns_to)
+/* What is noted of one that has few candidates: eight in its own row and sixteen above. */
+static inline void looker_note_few(struct join *join, const struct looker *me, const uint32_t *own, const uint32_t *up,
+                                   unsigned mask)
+{
+    struct emitter *emitter = &join->aoi->emitter;
+    for (; mask; mask &= mask - 1) {
+        unsigned bit = (unsigned)__builtin_ctz(mask);
+        emit_note(emitter, me->handle, join->first, SIDE_OUT | SIDE_IN, bit < 8 ? own[bit] : up[bit - 8]);
+    }
+    emit_note_end(emitter, me->handle, join->first);
+}
+
+/* A column of a sparse world. Most note nothing, so all candidates are decided on at once, without a loop whose end
+ * nobody foresees. */
+static inline void column_run_few(struct join *join, uint32_t column)
+{
+    const struct join_row *own = join->rows[0], *up = join->rows[1];
+    uint32_t own_end = own->start[column + 2], up_from = up->start[column - 1];
+    unsigned up_real = (1u << (up->start[column + 2] - up_from)) - 1;
+    lanes in = lanes_all(own->limits.in);
+    for (uint32_t i = own->start[column]; i < own->start[column + 1]; i++) {
+        struct looker me = {.near = lanes_all(own->near[i]), .far = lanes_all(own->far[i]), .in = in};
+        unsigned mask = looker_eight(&me, own, i + 1) & ((1u << (own_end - i - 1)) - 1);
+        mask |= ((looker_eight(&me, up, up_from) | looker_eight(&me, up, up_from + 8) << 8) & up_real) << 8;
+        if (!mask) continue;
+        me.handle = own->handles[i];
+        looker_note_few(join, &me, own->handles + i + 1, up->handles + up_from, mask);
+    }
+}
+
+static inline void column_run_alike(struct join *join, uint32_t column)
 {
     const struct join_row *own = join->rows[0];
     const struct notes *notes = &join->aoi->emitter.notes[(SIDE_OUT | SIDE_IN) - 1];
     uint32_t reach = join->reach;
     lanes in = lanes_all(own->limits.in);
+    for (uint32_t i = own->start[column]; i < own->start[column + 1]; i++) {
+        struct looker me = {.near = lanes_all(own->near[i]), .far = lanes_all(own->far[i]), .in = in};
+        me.handle = own->handles[i];
+        looker_note(join, &me, own, i + 1, own->start[column + reach + 1]);
+        for (uint32_t up = 1; up <= reach; up++) {
+            const struct join_row *row = join->rows[up];
+            looker_note(join, &me, row, row->start[column - reach], row->start[column + reach + 1]);
+        }
+        if (notes->used != notes->start) emit_note_end(&join->aoi->emitter, me.handle, join->first);
+    }
+}
+
+static inline void row_run_alike(struct join *join, uint32_t columns_from, uint32_t columns_to)
+{
+    const struct join_row *own = join->rows[0], *up = join->rows[1];
     for (uint32_t column = columns_from; column < columns_to; column++) {
-        for (uint32_t i = own->start[column]; i < own->start[column + 1]; i++) {
-            struct looker me = {.near = lanes_all(own->near[i]), .far = lanes_all(own->far[i]), .in = in};
-            me.handle = own->handles[i];
-            looker_note(join, &me, own, i + 1, own->start[column + reach + 1]);
-            for (uint32_t up = 1; up <= reach; up++) {
-                const struct join_row *row = join->rows[up];
-                looker_note(join, &me, row, row->start[column - reach], row->start[column + reach + 1]);
-            }
-            if (notes->used != notes->start) emit_note_end(&join->aoi->emitter, me.handle, join->first);
+        if (join->reach == 1 && own->start[column + 2] - own->start[column] <= 9 &&
+            up->start[column + 2] - up->start[column - 1] <= 16) {
+            column_run_few(join, column);
+        } else {
+            column_run_alike(join, column);
         }
     }
 }

@@ -11,6 +11,10 @@
 
 #define PAGE_SPARES 8
 
+/* Layer 0 of bounds with at most so many pages (4096 x 4096 cells) has a flat directory besides, of a pointer each: the
+ * hash takes as long as all the rest that is done to a cell. */
+#define PLANE_MOST 16384
+
 static uint32_t page_hash(const struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y)
 {
     uint64_t h = ((uint64_t)x << 32 | y) * 0x9e3779b97f4a7c15u + layer * 0xc2b2ae3d27d4eb4fu;
@@ -23,7 +27,7 @@ static bool slot_names(const struct page_slot *slot, uint16_t layer, uint32_t x,
     return slot->x == x && slot->y == y && slot->layer == layer;
 }
 
-struct page *page_find(const struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y)
+struct page *page_find_hashed(const struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y)
 {
     uint32_t mask = aoi->page_slots_size - 1;
     for (uint32_t i = page_hash(aoi, layer, x, y);; i = (i + 1) & mask) {
@@ -79,6 +83,13 @@ static void slot_remove(struct aoi *aoi, struct page_slot *slot)
 
 bool pages_open(struct aoi *aoi)
 {
+    uint32_t x = ((aoi->cells_x - 1) >> PAGE_BITS) + 1, y = ((aoi->cells_y - 1) >> PAGE_BITS) + 1;
+    if ((uint64_t)x * y <= PLANE_MOST) {
+        aoi->plane = calloc((size_t)x * y, sizeof(struct page *));
+        if (!aoi->plane) return false;
+        aoi->plane_x = x;
+        aoi->plane_y = y;
+    }
     return slots_resize(aoi, 64);
 }
 
@@ -87,12 +98,13 @@ void pages_close(struct aoi *aoi)
     for (uint32_t i = 0; i < aoi->page_count + aoi->pages_free; i++) free(aoi->pages[i]);
     free(aoi->pages);
     free(aoi->page_slots);
+    free(aoi->plane);
 }
 
 size_t pages_memory_bytes(const struct aoi *aoi)
 {
     return (aoi->page_count + aoi->pages_free) * sizeof(struct page) + aoi->page_room * sizeof *aoi->pages +
-           aoi->page_slots_size * sizeof *aoi->page_slots;
+           aoi->page_slots_size * sizeof *aoi->page_slots + (size_t)aoi->plane_x * aoi->plane_y * sizeof(struct page *);
 }
 
 struct page *page_make(struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y)
@@ -116,6 +128,7 @@ struct page *page_make(struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y)
     page->layer = layer;
     if (layer) aoi->pages_layered++;
     slot_add(aoi, aoi->page_count - 1);
+    if (!layer && aoi->plane) aoi->plane[(size_t)y * aoi->plane_x + x] = page;
     return page;
 }
 
@@ -126,6 +139,7 @@ void page_drop(struct aoi *aoi, struct page *page)
     struct page_slot *slot = slot_of(aoi, page);
     uint32_t index = slot->index, last = aoi->page_count - 1;
     slot_remove(aoi, slot);
+    if (!page->layer && aoi->plane) aoi->plane[(size_t)page->y * aoi->plane_x + page->x] = NULL;
     if (index != last) {
         slot_of(aoi, aoi->pages[last])->index = index;
         aoi->pages[index] = aoi->pages[last];

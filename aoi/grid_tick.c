@@ -109,14 +109,55 @@ static void mover_commit(struct aoi *aoi, uint32_t handle)
     if (aoi->z) aoi->z[handle] = position.z;
 }
 
+/* Crossers on their way to another cell. They come in no spatial order, so the cells and blocks of many are asked for
+ * before the first is moved. */
+struct removal {
+    uint32_t handle;
+    struct seat from, to;
+};
+
+static void removal_prepare(struct aoi *aoi, struct removal *removal, uint32_t handle, struct position next)
+{
+    struct side side = side_of(aoi, handle);
+    uint32_t x = cell_x(aoi, next.x), y = cell_y(aoi, next.y);
+    struct page *page = page_make(aoi, side.layer, x >> PAGE_BITS, y >> PAGE_BITS);
+    CHECK(page != NULL); /* a tick that is half reported can't be undone */
+    *removal = (struct removal){
+        .handle = handle, .from = seat_of(aoi, &side), .to = {.page = page, .cell = page_cell(page, x, y)}};
+    __builtin_prefetch(removal->from.cell, 1);
+    __builtin_prefetch(removal->to.cell, 1);
+}
+
+static void removals_do(struct aoi *aoi, const struct removal *removals, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct cell *from = removals[i].from.cell, *to = removals[i].to.cell;
+        __builtin_prefetch(cell_handles(aoi, from), 1);
+        __builtin_prefetch(cell_handles(aoi, to) + to->count, 1);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct removal *removal = &removals[i];
+        seat_leave(aoi, removal->from, removal->handle);
+        CHECK(cell_add(aoi, removal->to.page, removal->to.cell, removal->handle));
+    }
+}
+
 void crossers_reseat(struct aoi *aoi)
 {
+    enum { REMOVALS_MOST = 32 };
+    struct removal removals[REMOVALS_MOST];
+    uint32_t count = 0;
     for (uint32_t handle = 0; handle < aoi->high; handle++) {
         const struct body *body = &aoi->bodies[handle];
         if (!(body->step_x | body->step_y)) continue;
         struct position next = staged_of(aoi, handle);
-        if (x_cells_differ(aoi, body->x, next.x) || y_cells_differ(aoi, body->y, next.y)) mover_reseat(aoi, handle);
+        if (!x_cells_differ(aoi, body->x, next.x) && !y_cells_differ(aoi, body->y, next.y)) continue;
+        removal_prepare(aoi, &removals[count++], handle, next);
+        if (count < REMOVALS_MOST) continue;
+        removals_do(aoi, removals, count);
+        count = 0;
     }
+    removals_do(aoi, removals, count);
 }
 
 void moves_commit(struct aoi *aoi)
