@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *array_reserve(void *items, uint32_t *room, size_t count, size_t item_size)
+void *array_grow(void *items, uint32_t *room, size_t count, size_t item_size)
 {
-    if (count <= *room) return items;
     size_t want = *room == 0 ? 8 : *room;
     while (want < count) want *= 2;
     CHECK(want <= UINT32_MAX);
