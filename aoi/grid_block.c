@@ -137,8 +137,7 @@ static void crossers_list(struct aoi *aoi, bool arrived)
 /* The nine cells of a block, row by row, and which of them matter. */
 struct block {
     const struct cell *cells[9];
-    unsigned with_members; /* bits: cells with members before the tail */
-    unsigned with_tail;
+    unsigned with_tail; /* bits: cells with a tail */
     /* The block lies within a page: the tails of its middle row and of the row above are stretches of the list, and the
      * crossers of the row below come earlier in it. */
     bool inside;
@@ -151,7 +150,6 @@ static const uint16_t block_rest[3][3] = {{0x1e4, 0x1c0, 0x1c9}, {0x124, 0x000, 
 static inline void block_put(struct block *block, unsigned i, const struct cell *cell)
 {
     block->cells[i] = cell;
-    block->with_members |= (unsigned)(cell->count > cell->tail) << i;
     block->with_tail |= (unsigned)(cell->tail > 0) << i;
 }
 
@@ -171,7 +169,7 @@ static void block_gather_edge(const struct aoi *aoi, const struct page *page, ui
 static inline void block_gather(const struct aoi *aoi, struct page *page, uint32_t x, uint32_t y, struct block *block)
 {
     uint32_t column = x & PAGE_MASK, row = y & PAGE_MASK;
-    block->with_members = block->with_tail = 0;
+    block->with_tail = 0;
     block->inside = false;
     if (column - 1 >= PAGE_SIDE - 2 || row - 1 >= PAGE_SIDE - 2) {
         block_gather_edge(aoi, page, x, y, block);
@@ -235,23 +233,39 @@ static void crossers_judge_edge(struct aoi *aoi, const struct block *block, uint
     }
 }
 
-/* Spans for the cells that the block around the other end does not hold, and the crossers in all nine. */
+static inline struct aoi_span span_of(uint32_t subject, unsigned first, const uint32_t *others, uint32_t count)
+{
+    unsigned change = change_of(first, SIDE_OUT | SIDE_IN);
+    return (struct aoi_span){.subject = subject, .change = change, .others = others, .count = count};
+}
+
+/* Spans for the cells that the block around the other end does not hold, and the crossers in all nine. A span is
+ * written for each and kept if there is anybody in it, since nobody can foresee that. */
 static inline void crosser_tell(struct aoi *aoi, const struct block *block, uint32_t index, uint32_t x, uint32_t y,
                                 unsigned first)
 {
     const struct crosser *me = &aoi->crossers[index];
-    unsigned change = change_of(first, SIDE_OUT | SIDE_IN);
-    for (unsigned rest = block_minus(x, y, me->x, me->y) & block->with_members; rest; rest &= rest - 1) {
+    struct emitter *emitter = &aoi->emitter;
+    if (emitter->count + 10 > SPANS_BATCH) emit_flush(emitter);
+    uint32_t count = (uint32_t)emitter->count;
+    for (unsigned rest = block_minus(x, y, me->x, me->y); rest; rest &= rest - 1) {
         const struct cell *cell = block->cells[__builtin_ctz(rest)];
-        emit(&aoi->emitter, me->handle, change, cell_handles(aoi, cell), cell->count - cell->tail);
+        emitter->spans[count] = span_of(me->handle, first, cell_handles(aoi, cell), cell->count - cell->tail);
+        count += cell->count > cell->tail;
     }
+    emitter->count = count;
     if (block->inside) {
         crossers_judge(aoi, me, index + 1, block->middle_end, first);
         crossers_judge(aoi, me, block->above_from, block->above_end, first);
     } else {
         crossers_judge_edge(aoi, block, index, first);
     }
-    emit_note_end(&aoi->emitter, me->handle, first);
+    if (emitter->count == SPANS_BATCH) emit_flush(emitter);
+    struct notes *notes = &emitter->notes[(SIDE_OUT | SIDE_IN) - 1];
+    emitter->spans[emitter->count] =
+        span_of(me->handle, first, notes->words + notes->start, notes->used - notes->start);
+    emitter->count += notes->used != notes->start;
+    notes->start = notes->used;
 }
 
 static void crossers_tell(struct aoi *aoi, unsigned first)
