@@ -7,6 +7,7 @@
 
 void *array_grow(void *items, uint32_t *room, size_t count, size_t item_size)
 {
+    if (count <= *room) return items; /* nothing is asked for and nothing is there */
     size_t want = *room == 0 ? 8 : *room;
     while (want < count) want *= 2;
     CHECK(want <= UINT32_MAX);

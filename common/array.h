@@ -6,13 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns items, moved; *room is the new capacity in items. New items are zeroed. */
+/* Returns items, perhaps moved; *room is the new capacity in items. New items are zeroed. */
 void *array_grow(void *items, uint32_t *room, size_t count, size_t item_size);
 
-/* The same, but only if there is no room yet: the test is inline, since hot loops ask for each item. */
+/* The same with the common case inline: hot loops ask for every item. */
 static inline void *array_reserve(void *items, uint32_t *room, size_t count, size_t item_size)
 {
-    return count <= *room ? items : array_grow(items, room, count, item_size);
+    return items != NULL && count <= *room ? items : array_grow(items, room, count, item_size);
 }
 
 #define ARRAY_RESERVE(items, room, count) ((items) = array_reserve((items), &(room), (count), sizeof *(items)))

@@ -1,6 +1,7 @@
 #include "proto/ownership.h"
 
 #include "common/array.h"
+#include "common/check.h"
 #include "common/geometry.h"
 
 #include <stdlib.h>
@@ -30,6 +31,7 @@ static void list_put_node(struct ownership_list *list, const struct node_info *n
         ARRAY_RESERVE(list->nodes, list->node_room, list->node_count);
         table_put(&list->node_index, node->node.v, at);
     }
+    CHECK(list->nodes != NULL);
     list->nodes[at] = *node;
 }
 
@@ -41,6 +43,7 @@ static void list_put_leaf(struct ownership_list *list, const struct leaf_owner *
         ARRAY_RESERVE(list->leaves, list->leaf_room, list->leaf_count);
         table_put(&list->leaf_index, leaf->leaf.v, at);
     }
+    CHECK(list->leaves != NULL);
     list->leaves[at] = *leaf;
 }
 
@@ -48,6 +51,7 @@ static void list_drop_node(struct ownership_list *list, struct node_id node)
 {
     uint32_t at = table_get(&list->node_index, node.v);
     if (at == TABLE_NONE) return;
+    CHECK(list->nodes != NULL);
     memmove(&list->nodes[at], &list->nodes[at + 1], (list->node_count - at - 1) * sizeof *list->nodes);
     list->node_count--;
     table_clear(&list->node_index);
@@ -58,6 +62,7 @@ static void list_drop_leaf(struct ownership_list *list, struct quadkey leaf)
 {
     uint32_t at = table_get(&list->leaf_index, leaf.v);
     if (at == TABLE_NONE) return;
+    CHECK(list->leaves != NULL);
     table_remove(&list->leaf_index, leaf.v);
     list->leaves[at] = list->leaves[--list->leaf_count];
     if (at < list->leaf_count) table_put(&list->leaf_index, list->leaves[at].leaf.v, at);
