@@ -1,47 +1,19 @@
 /* STATUS: what this cell server is doing, as one JSON object. */
 #include "cellserver/internal.h"
 
-#include <stdarg.h>
+#include "proto/json.h"
+
 #include <stdio.h>
-#include <stdlib.h>
 
-static void put(struct writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void put(struct writer *w, const char *format, ...)
+static void put_count(struct writer *w, const char *key, uint64_t count)
 {
-    char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    int size = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    CHECK(size >= 0 && (size_t)size < sizeof text);
-    writer_raw(w, text, (size_t)size);
+    json_key(w, key);
+    json_uint(w, count);
 }
 
-/* A name is a person's: quotes, backslashes and control characters become escapes. */
-static void put_name(struct writer *w, const char *text)
+static void put_counters(struct writer *w, const struct cellserver_stats *s)
 {
-    writer_raw(w, "\"", 1);
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c < 0x20 || c == '"' || c == '\\') {
-            put(w, "\\u%04x", c);
-        } else {
-            writer_raw(w, text, 1);
-        }
-    }
-    writer_raw(w, "\"", 1);
-}
-
-void status_write(struct cellserver *cs, struct writer *w)
-{
-    struct cellserver_stats s;
-    cellserver_stats(cs, &s);
-    put(w, "{\"role\":\"cellserver\",\"name\":");
-    put_name(w, cs->options.info.name);
-    put(w, ",\"node\":\"%016llx\",\"ready\":%s,\"term\":%llu,\"rev\":%llu", (unsigned long long)cs->options.info.node.v,
-        cellserver_ready(cs) ? "true" : "false", (unsigned long long)cs->map.term, (unsigned long long)cs->map.rev);
-#define COUNTER(field) put(w, ",\"" #field "\":%llu", (unsigned long long)s.field)
+#define COUNTER(field) put_count(w, #field, s->field)
     COUNTER(tick);
     COUNTER(ticks_late);
     COUNTER(leaves);
@@ -75,17 +47,46 @@ void status_write(struct cellserver *cs, struct writer *w)
     COUNTER(gaps_open);
     COUNTER(memory_bytes);
 #undef COUNTER
-    put(w, ",\"regions\":[");
-    bool first = true;
+}
+
+static void put_region(struct writer *w, const struct own_leaf *leaf)
+{
+    char key[LIMIT_QUADKEY_TEXT];
+    quadkey_text(leaf->key, key);
+    json_open(w, '{');
+    json_key(w, "quadkey");
+    json_text(w, key);
+    put_count(w, "epoch", leaf->epoch);
+    put_count(w, "owned", leaf->count);
+    put_count(w, "feed", leaf->feed);
+    put_count(w, "subscribers", leaf->subscriber_count);
+    json_close(w, '}');
+}
+
+void status_write(struct cellserver *cs, struct writer *w)
+{
+    struct cellserver_stats s;
+    char node[17];
+    cellserver_stats(cs, &s);
+    snprintf(node, sizeof node, "%016llx", (unsigned long long)cs->options.info.node.v);
+    json_open(w, '{');
+    json_key(w, "role");
+    json_text(w, "cellserver");
+    json_key(w, "name");
+    json_text(w, cs->options.info.name);
+    json_key(w, "node");
+    json_text(w, node);
+    json_key(w, "ready");
+    json_bool(w, cellserver_ready(cs));
+    put_count(w, "term", cs->map.term);
+    put_count(w, "rev", cs->map.rev);
+    put_counters(w, &s);
+    json_key(w, "regions");
+    json_open(w, '[');
     for (uint32_t i = 0; i < cs->leaf_count; i++) {
-        const struct own_leaf *leaf = &cs->leaves[i];
-        if (!leaf->used) continue;
-        char key[LIMIT_QUADKEY_TEXT];
-        quadkey_text(leaf->key, key);
-        put(w, "%s{\"quadkey\":\"%s\",\"epoch\":%u,\"owned\":%u,\"feed\":%u,\"subscribers\":%u}", first ? "" : ",", key,
-            leaf->epoch, leaf->count, leaf->feed, leaf->subscriber_count);
-        first = false;
+        if (cs->leaves[i].used) put_region(w, &cs->leaves[i]);
     }
-    put(w, "]}");
+    json_close(w, ']');
+    json_close(w, '}');
     writer_raw(w, "", 1);
 }
