@@ -53,6 +53,23 @@ static void geometry_set(struct aoi *aoi)
     aoi->step_max = 8191;
 }
 
+/* The best kernels that this machine runs. */
+static enum kernels kernels_best(void)
+{
+#if defined(__x86_64__)
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi2")) return KERNELS_PLAIN;
+    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") ? KERNELS_AVX512 : KERNELS_AVX2;
+#else
+    return KERNELS_PLAIN;
+#endif
+}
+
+void aoi_kernels_limit(struct aoi *aoi, enum kernels most)
+{
+    enum kernels best = kernels_best();
+    aoi->kernels = best < most ? best : most;
+}
+
 static bool tables_resize(struct aoi *aoi, uint32_t capacity);
 
 enum terrane_error aoi_create(const struct aoi_options *options, struct aoi **out)
@@ -67,6 +84,7 @@ enum terrane_error aoi_create(const struct aoi_options *options, struct aoi **ou
     aoi->free_head = AOI_HANDLE_NONE;
     aoi->generation = 1;
     geometry_set(aoi);
+    aoi_kernels_limit(aoi, KERNELS_AVX512);
     if (!pages_open(aoi) || !tables_resize(aoi, options->capacity ? options->capacity : 64)) {
         aoi_destroy(aoi);
         return TERRANE_ERR_MEMORY;
@@ -94,11 +112,6 @@ void aoi_destroy(struct aoi *aoi)
     free(aoi->movers);
     free(aoi->crossers);
     free(aoi);
-}
-
-void aoi_force_plain(struct aoi *aoi, bool plain)
-{
-    aoi->plain = plain;
 }
 
 /* ---- tables ---- */
@@ -256,18 +269,6 @@ enum terrane_error aoi_leave(struct aoi *aoi, uint32_t handle, aoi_sink *sink, v
     return TERRANE_ERR_OK;
 }
 
-/* A move that stays in its cell; in AOI_BLOCK it changes nobody's view. Going to the cell to spoil its copy would cost
- * five times the move, so the next query spoils them all. */
-static void move_inside(struct aoi *aoi, uint32_t handle, struct position position)
-{
-    struct body *body = &aoi->bodies[handle];
-    body->x = position.x;
-    body->y = position.y;
-    body->step_x = body->step_y = 0;
-    aoi->copies_stale = true;
-    if (aoi->z) aoi->z[handle] = aoi->z_next[handle] = position.z;
-}
-
 /* Changes position and layer, and with them the cell. */
 static enum terrane_error move_across(struct aoi *aoi, uint32_t handle, const struct side *before,
                                       const struct side *after, aoi_sink *sink, void *context)
@@ -295,17 +296,11 @@ static enum terrane_error move_across(struct aoi *aoi, uint32_t handle, const st
     return TERRANE_ERR_OK;
 }
 
-enum terrane_error aoi_move(struct aoi *aoi, uint32_t handle, struct position position, aoi_sink *sink, void *context)
+/* All but the usual moves; apart from them, so that those need no stack. */
+__attribute__((noinline)) static enum terrane_error move_slowly(struct aoi *aoi, uint32_t handle,
+                                                                struct position position, aoi_sink *sink, void *context)
 {
-    if (!live(aoi, handle)) return TERRANE_ERR_ENTITY_UNKNOWN;
-    if (!position_inside(aoi, position.x, position.y)) return TERRANE_ERR_POSITION_OUTSIDE;
     if (position.z && !z_make(aoi)) return TERRANE_ERR_MEMORY;
-    const struct body *body = &aoi->bodies[handle];
-    if (aoi->options.mode == AOI_BLOCK && !z_matters(aoi) && cell_x(aoi, body->x) == cell_x(aoi, position.x) &&
-        cell_y(aoi, body->y) == cell_y(aoi, position.y)) {
-        move_inside(aoi, handle, position);
-        return TERRANE_ERR_OK;
-    }
     struct side before = side_of(aoi, handle), after = before;
     after.x = position.x;
     after.y = position.y;
@@ -313,6 +308,25 @@ enum terrane_error aoi_move(struct aoi *aoi, uint32_t handle, struct position po
     enum terrane_error error = move_across(aoi, handle, &before, &after, sink, context);
     if (!error) staged_clear(aoi, handle);
     return error;
+}
+
+/* In AOI_BLOCK where z decides nothing, a move inside its cell changes nobody's view. Going to the cell to spoil its
+ * copy would cost five times the move, so the next query spoils them all. */
+enum terrane_error aoi_move(struct aoi *aoi, uint32_t handle, struct position position, aoi_sink *sink, void *context)
+{
+    if (!live(aoi, handle)) return TERRANE_ERR_ENTITY_UNKNOWN;
+    if (!position_inside(aoi, position.x, position.y)) return TERRANE_ERR_POSITION_OUTSIDE;
+    struct body *body = &aoi->bodies[handle];
+    if (aoi->options.mode != AOI_BLOCK || z_matters(aoi) || (position.z && !aoi->z) ||
+        x_cells_differ(aoi, body->x, position.x) || y_cells_differ(aoi, body->y, position.y)) {
+        return move_slowly(aoi, handle, position, sink, context);
+    }
+    body->x = position.x;
+    body->y = position.y;
+    body->step_x = body->step_y = 0;
+    if (aoi->z) aoi->z[handle] = aoi->z_next[handle] = position.z;
+    aoi->copies_stale = true;
+    return TERRANE_ERR_OK;
 }
 
 enum terrane_error aoi_set_radius(struct aoi *aoi, uint32_t handle, uint32_t radius, aoi_sink *sink, void *context)

@@ -21,7 +21,7 @@
 #define STEP_JUMP INT16_MIN  /* as a step_x: too far for 16 bits; the target is in struct aoi.jumps */
 
 #define POOL_CLASSES 96
-#define POOL_PADDING 8 /* words after the last block, so that a vector load may run over */
+#define POOL_PADDING 16 /* words after the last block, so that a vector load may run over */
 
 /* Reaches (in cells) below this are counted one by one, so that the largest in use is always known exactly. */
 #define REACH_COUNTED 64
@@ -129,11 +129,14 @@ struct join_row {
     uint32_t start[PAGE_SIDE + 2 * 8 + 1]; /* where each cell begins; the last is the end */
 };
 
+/* Instructions that the inner loops are compiled for. */
+enum kernels { KERNELS_PLAIN, KERNELS_AVX2, KERNELS_AVX512 };
+
 struct aoi {
     struct aoi_options options;
     uint32_t radius_max;
     uint32_t hysteresis;
-    bool plain;  /* no vector kernels, even where the machine has them */
+    enum kernels kernels;
     bool narrow; /* 32 bits hold the difference of any two coordinates, and a coordinate's offset */
 
     int64_t base_x, base_y;    /* position of the corner of cell (0, 0); a multiple of the cell size */
@@ -187,8 +190,8 @@ struct aoi {
     size_t row_count;
 };
 
-/* Forces the plain C kernels, so that tests can compare them with the vector ones. */
-void aoi_force_plain(struct aoi *aoi, bool plain);
+/* Uses the best kernels that the machine has, but none above `most`: so that tests can compare them. */
+void aoi_kernels_limit(struct aoi *aoi, enum kernels most);
 
 /* ---- geometry ---- */
 
@@ -340,12 +343,12 @@ void cell_remove_at(struct aoi *aoi, struct page *page, struct cell *cell, uint3
 /* Takes the last `tail` members off. */
 void cell_cut_tail(struct aoi *aoi, struct page *page, struct cell *cell);
 uint32_t cell_search(const struct aoi *aoi, const struct cell *cell, uint32_t handle);
-/* The members' packed positions, fresh, or NULL when there are too many copies already. */
-const uint32_t *cell_copy_make(struct aoi *aoi, struct cell *cell);
-static inline const uint32_t *cell_copy(struct aoi *aoi, struct cell *cell)
+/* Writes the members' packed positions anew; false when there are too many copies already. */
+bool cell_copy_make(struct aoi *aoi, struct cell *cell);
+/* Whether the cell's copy says where its members are. */
+static inline bool cell_fresh(const struct aoi *aoi, const struct cell *cell)
 {
-    if (cell->copied && cell->generation == aoi->generation) return cell_handles(aoi, cell) + cell_room(cell);
-    return cell_copy_make(aoi, cell);
+    return (cell->count == 0) | (cell->copied & (cell->generation == aoi->generation));
 }
 /* Makes all copies stale. */
 void copies_age(struct aoi *aoi);

@@ -3,7 +3,6 @@
  * Both only stream: a body is half a vector, so two are handled at a time, and eight share the decision whether they
  * are all of the usual kind. What is unusual (a jump, z, something to refuse) is left to the plain code. */
 #include "aoi/grid_bulk.h"
-#include "aoi/grid_join.h"
 
 /* Without a branch on what is not foreseeable: six in a hundred cross, and a wrong guess costs more than the work. */
 static void sweep_plain(struct aoi *aoi, uint32_t from, uint32_t to)
@@ -184,7 +183,7 @@ WITH_AVX2 static void sweep_avx2(struct aoi *aoi, uint32_t from, uint32_t to)
 size_t bulk_stage(struct aoi *aoi, const uint32_t *handles, const struct position *positions, size_t count)
 {
 #if defined(__x86_64__)
-    if (kernels_avx2(aoi) && aoi->narrow && !aoi->z) return stage_avx2(aoi, handles, positions, count);
+    if (aoi->kernels >= KERNELS_AVX2 && aoi->narrow && !aoi->z) return stage_avx2(aoi, handles, positions, count);
 #endif
     (void)aoi, (void)handles, (void)positions, (void)count;
     return 0;
@@ -193,7 +192,7 @@ size_t bulk_stage(struct aoi *aoi, const uint32_t *handles, const struct positio
 void bulk_sweep(struct aoi *aoi, uint32_t from, uint32_t to)
 {
 #if defined(__x86_64__)
-    if (kernels_avx2(aoi) && aoi->narrow) {
+    if (aoi->kernels >= KERNELS_AVX2 && aoi->narrow) {
         sweep_avx2(aoi, from, to);
         return;
     }

@@ -56,7 +56,7 @@ bool join_judge(struct join *join, uint32_t subject, uint32_t other)
 
 static void row_reserve(struct join_row *row, size_t more)
 {
-    size_t need = row->count + more + 24; /* vectors may read so far over the end */
+    size_t need = row->count + more + 40; /* vectors may read so far over the end */
     if (need <= row->room) return;
     size_t room = 2 * need;
     uint32_t *words = calloc(room * JOIN_COLUMNS, sizeof *words);
@@ -271,8 +271,8 @@ static void join_pass(struct join *join, unsigned first)
     struct aoi *aoi = join->aoi;
     join->first = first;
     join->banded = first == SEES && aoi->hysteresis;
-    join_kernel *kernel = kernels_avx2(aoi) ? join_row_avx2 : join_row_plain;
-    for (uint32_t p = 0; p < aoi->page_count; p++) page_join(join, aoi->pages[p], kernel);
+    static join_kernel *const kernels[] = {join_row_plain, join_row_avx2, join_row_avx512};
+    for (uint32_t p = 0; p < aoi->page_count; p++) page_join(join, aoi->pages[p], kernels[aoi->kernels]);
     emit_flush(&aoi->emitter);
     for (size_t i = 0; i < aoi->mover_count; i++) mover_scan(aoi, aoi->movers[i], first, true);
 }

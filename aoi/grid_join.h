@@ -19,24 +19,14 @@ struct join {
 
 /* Joins the own part of rows[0] with itself and with what lies in reach east and north of it. */
 typedef void join_kernel(struct join *join, uint32_t columns_from, uint32_t columns_to);
-join_kernel join_row_plain, join_row_avx2;
+join_kernel join_row_plain, join_row_avx2, join_row_avx512;
 
-/* Writes those of `handles` whose packed position (in `copy`) has a squared distance below `limit` to `centre`;
- * returns how many. Up to seven words more are written to `out`, and read of the two inputs. */
-typedef size_t sift_kernel(const uint32_t *copy, const uint32_t *handles, uint32_t count, uint32_t centre,
-                           uint32_t limit, uint32_t *out);
-sift_kernel sift_plain, sift_avx2;
-
-/* Whether to use the AVX2 kernels. */
-static inline bool kernels_avx2(const struct aoi *aoi)
-{
-#if defined(__x86_64__)
-    return !aoi->plain && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
-#else
-    (void)aoi;
-    return false;
-#endif
-}
+/* Writes the members of a strip of cells, all with a fresh copy, whose packed position has a squared distance below
+ * `limit` to `centre`; returns the end of what it wrote. `out` needs room for SIFT_MORE words more. */
+#define SIFT_MORE 16
+typedef uint32_t *sift_kernel(const uint32_t *words, const struct cell *cells, uint32_t count, uint32_t centre,
+                              uint32_t limit, uint32_t *out);
+sift_kernel sift_plain, sift_avx2, sift_avx512;
 
 /* A pair that may have changed: looks at the bodies, books and notes what is true. Returns whether it noted any. */
 bool join_judge(struct join *join, uint32_t subject, uint32_t other);

@@ -1,4 +1,4 @@
-/* The kernels with AVX2; chosen at run time (kernels_avx2). Elsewhere they are the plain ones under another name. */
+/* The kernels with AVX2; chosen at run time (kernels_best). Elsewhere they are the plain ones under another name. */
 #if defined(__x86_64__)
 #pragma GCC target("avx2,bmi,bmi2,popcnt")
 #endif

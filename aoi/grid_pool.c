@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies pay while they stay in the caches; so many words of them there may be. */
 #define COPY_WORDS_MOST (112u << 10)
+#define COPY_ALL_MOST   400000 /* entities */
 #define POOL_SLACK      (64u << 10)
 
 static unsigned pool_class_for(size_t words)
@@ -227,12 +227,20 @@ void copies_age(struct aoi *aoi)
     }
 }
 
-const uint32_t *cell_copy_make(struct aoi *aoi, struct cell *cell)
+/* Copies pay while they stay in the caches and while there is memory for them: four words an entity is what a world of
+ * three a cell needs, and what a world of a hundred thousand can afford. */
+static size_t copy_words_most(const struct aoi *aoi)
+{
+    size_t most = COPY_WORDS_MOST;
+    return aoi->count < COPY_ALL_MOST && 4 * (size_t)aoi->count > most ? 4 * (size_t)aoi->count : most;
+}
+
+bool cell_copy_make(struct aoi *aoi, struct cell *cell)
 {
     if (!cell->copied) {
         unsigned block_class = pool_class_for(2 * (size_t)(cell->count + 1));
-        if (aoi->copy_words + cell->count > COPY_WORDS_MOST) return NULL;
-        if (!cell_reblock(aoi, cell, block_class, true)) return NULL;
+        if (aoi->copy_words + cell->count > copy_words_most(aoi)) return false;
+        if (!cell_reblock(aoi, cell, block_class, true)) return false;
     }
     uint32_t *handles = cell_handles(aoi, cell), *copy = handles + cell_room(cell);
     for (uint32_t i = 0; i < cell->count; i++) {
@@ -240,5 +248,5 @@ const uint32_t *cell_copy_make(struct aoi *aoi, struct cell *cell)
         copy[i] = ((uint32_t)body->x & 0xffff) | (uint32_t)body->y << 16;
     }
     cell->generation = aoi->generation;
-    return copy;
+    return true;
 }

@@ -1,8 +1,9 @@
 /* Queries: all of a circle, rectangle, block or view; and how many would see something at a place.
  *
- * A circle is the query that must be fast. Dense cells keep a copy of their members' packed positions, made anew when
- * stale, and are sifted eight at a time. Sparse ones, two or three each, are poured into one batch first: nine loops
- * of unforeseeable length cost more than the 22 distances. What is found is written without a branch. */
+ * A circle is the query that must be fast. Cells keep a copy of their members' packed positions, made anew when stale,
+ * and a strip of adjacent cells is sifted in one call, a vector of members at a time. Where there are too many cells
+ * for all to have a copy, those without are poured into one batch first, for nine loops of unforeseeable length cost
+ * more than the distances. What is found is written without a branch. */
 #include "aoi/grid_join.h"
 
 #include <string.h>
@@ -79,7 +80,8 @@ static void circle_open(struct circle *circle, struct aoi *aoi, struct position 
     circle->aoi = aoi;
     circle->centre = centre;
     circle->radius = radius;
-    circle->sift = farthest > INT16_MAX ? NULL : kernels_avx2(aoi) ? sift_avx2 : sift_plain;
+    static sift_kernel *const kernels[] = {sift_plain, sift_avx2, sift_avx512};
+    circle->sift = farthest > INT16_MAX ? NULL : kernels[aoi->kernels];
     circle->packed_centre = ((uint32_t)centre.x & 0xffff) | (uint32_t)centre.y << 16;
     circle->packed_limit = (uint32_t)((uint64_t)radius * radius + 1);
     circle->small = farthest < 1u << 30;
@@ -100,18 +102,42 @@ static void cell_look(struct circle *circle, const struct cell *cell)
     circle->waiting += cell->count;
 }
 
-static inline void cell_sift(struct circle *circle, struct cell *cell)
+/* Sees to fresh copies for a strip of cells; false: not all can have one. */
+static bool strip_copy(struct aoi *aoi, struct cell *cells, uint32_t count)
 {
-    struct found *found = &circle->found;
-    const uint32_t *copy = NULL;
-    if (circle->sift && found->count + circle->waiting + cell->count + 8 <= found->room) {
-        copy = cell_copy(circle->aoi, cell);
+    bool all = true;
+    for (uint32_t i = 0; i < count; i++) all &= cell_fresh(aoi, &cells[i]) || cell_copy_make(aoi, &cells[i]);
+    return all;
+}
+
+/* Sifts a strip of adjacent cells, which all have fresh copies. */
+static inline void strip_sift(struct circle *circle, const struct cell *cells, uint32_t count)
+{
+    uint32_t *out = circle->found.out + circle->found.count;
+    out = circle->sift(circle->aoi->pool.words, cells, count, circle->packed_centre, circle->packed_limit, out);
+    circle->found.count = (size_t)(out - circle->found.out);
+}
+
+static inline void strip_look(struct circle *circle, struct cell *cells, uint32_t count)
+{
+    uint32_t members = 0;
+    bool fresh = true;
+    for (uint32_t i = 0; i < count; i++) {
+        members += cells[i].count;
+        fresh &= cell_fresh(circle->aoi, &cells[i]);
     }
-    if (copy) {
-        found->count += circle->sift(copy, cell_handles(circle->aoi, cell), cell->count, circle->packed_centre,
-                                     circle->packed_limit, found->out + found->count);
-    } else {
-        cell_look(circle, cell);
+    if (!members) return;
+    bool fits = circle->sift && circle->found.count + circle->waiting + members + SIFT_MORE <= circle->found.room;
+    if (fits && (fresh || strip_copy(circle->aoi, cells, count))) {
+        strip_sift(circle, cells, count);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (fits && cell_fresh(circle->aoi, &cells[i])) {
+            strip_sift(circle, &cells[i], 1);
+        } else {
+            cell_look(circle, &cells[i]);
+        }
     }
 }
 
@@ -124,14 +150,8 @@ size_t aoi_query_circle(struct aoi *aoi, struct position centre, uint32_t radius
     if (aoi->copies_stale) copies_age(aoi);
     circle_open(&circle, aoi, centre, radius);
     circle.found = (struct found){.out = out, .room = room};
-    struct box box = box_around(aoi, centre.x, centre.y, radius);
-    box_fetch(aoi, layer, box, false);
-    walk_start(&walk, aoi, layer, box);
-    for (struct cell *cell; (cell = walk_next(&walk, &cells));) {
-        for (; cells--; cell++) {
-            if (cell->count) cell_sift(&circle, cell);
-        }
-    }
+    walk_start(&walk, aoi, layer, box_around(aoi, centre.x, centre.y, radius));
+    for (struct cell *strip; (strip = walk_next(&walk, &cells));) strip_look(&circle, strip, cells);
     batch_end(&circle);
     return circle.found.count;
 }

@@ -208,7 +208,7 @@ static void world_open(struct scene *w)
                                   .z_range = UINT32_MAX,
                                   .capacity = w->count};
     check_error(aoi_create(&options, &w->aoi));
-    aoi_force_plain(w->aoi, w->flags->plain);
+    if (w->flags->plain) aoi_kernels_limit(w->aoi, KERNELS_PLAIN);
     textbook_open(&w->textbook, w->radius_mode, CELL, CELL, CELLS, count_pair);
     w->textbook.context = &w->tally;
     w->tally.aoi = w->aoi;

@@ -1,4 +1,4 @@
-/* Whole ticks of hundreds: against brute force, plain against AVX2, and without a single allocation. */
+/* Whole ticks of hundreds: against brute force, plain kernels against vectors, and without a single allocation. */
 #include "tests/unit/aoi_oracle.h"
 #include "tests/unit/suite.h"
 
@@ -98,12 +98,12 @@ static void crowd_enter(struct oracle *o, const struct crowd *crowd)
     oracle_check(o, false);
 }
 
-static void crowd_run(const struct crowd *crowd, size_t count, uint64_t seed, unsigned ticks, bool plain)
+static void crowd_run(const struct crowd *crowd, size_t count, uint64_t seed, unsigned ticks, enum kernels most)
 {
     struct oracle o;
     struct aoi_options options = crowd_options(crowd);
     oracle_open(&o, &options, count, seed);
-    aoi_force_plain(o.aoi, plain);
+    aoi_kernels_limit(o.aoi, most);
     crowd_enter(&o, crowd);
     for (unsigned tick = 0; tick < ticks; tick++) {
         for (size_t i = 0; i < count; i++) {
@@ -144,14 +144,18 @@ static const struct crowd crowds[] = {
 START_TEST(a_tick_of_a_crowd_equals_the_difference_of_all_views)
 {
     for (size_t i = 0; i < sizeof crowds / sizeof *crowds; i++) {
-        for (uint64_t seed = 1; seed <= 3; seed++) crowd_run(&crowds[i], 250 + 100 * seed, seed * 31 + i, 8, false);
+        for (uint64_t seed = 1; seed <= 3; seed++)
+            crowd_run(&crowds[i], 250 + 100 * seed, seed * 31 + i, 8, KERNELS_AVX512);
     }
 }
 END_TEST
 
-START_TEST(a_tick_without_vectors_equals_the_difference_of_all_views)
+START_TEST(a_tick_with_lesser_kernels_equals_the_difference_of_all_views)
 {
-    for (size_t i = 0; i < sizeof crowds / sizeof *crowds; i++) crowd_run(&crowds[i], 350, 900 + i, 8, true);
+    for (size_t i = 0; i < sizeof crowds / sizeof *crowds; i++) {
+        crowd_run(&crowds[i], 350, 900 + i, 8, KERNELS_PLAIN);
+        crowd_run(&crowds[i], 350, 950 + i, 8, KERNELS_AVX2);
+    }
 }
 END_TEST
 
@@ -302,7 +306,7 @@ START_TEST(staging_many_at_once_is_the_same_as_one_after_the_other)
         struct aoi *aois[3];
         struct oracle draw = {.random = 77};
         for (int i = 0; i < 3; i++) aois[i] = staging_open(variant % 2 ? AOI_RADIUS : AOI_BLOCK, size, COUNT, at);
-        aoi_force_plain(aois[2], true);
+        aoi_kernels_limit(aois[2], KERNELS_PLAIN);
         for (int round = 0; round < 6; round++) {
             struct trace traces[3] = {{0}};
             staging_draw(&draw, round, size, COUNT, handles, at);
@@ -331,24 +335,27 @@ END_TEST
 
 START_TEST(plain_and_vector_kernels_report_the_same)
 {
-    static struct position at[2][MANY];
+    static struct position at[3][MANY];
     for (int hysteresis = 0; hysteresis <= 1000; hysteresis += 1000) {
-        struct trace traces[2] = {{0}};
-        for (int plain = 0; plain < 2; plain++) {
-            struct aoi *aoi = many_open(AOI_RADIUS, hysteresis, MANY, at[plain]);
+        struct trace traces[3] = {{0}};
+        for (int most = KERNELS_PLAIN; most <= KERNELS_AVX512; most++) {
+            struct trace *trace = &traces[most];
+            struct aoi *aoi = many_open(AOI_RADIUS, hysteresis, MANY, at[most]);
             struct oracle draw = {.random = 99};
             uint32_t found[1000];
-            aoi_force_plain(aoi, plain);
-            for (int tick = 0; tick < 10; tick++) many_tick(aoi, MANY, at[plain], &draw, &traces[plain]);
+            aoi_kernels_limit(aoi, (enum kernels)most);
+            for (int tick = 0; tick < 10; tick++) many_tick(aoi, MANY, at[most], &draw, trace);
             for (int i = 0; i < 300; i++) {
-                size_t count = aoi_query_circle(aoi, at[plain][i], (uint32_t)i * 70, -1, found, 1000);
-                for (size_t j = 0; j < count; j++) traces[plain].sum += found[j] * (j + 1);
+                size_t count = aoi_query_circle(aoi, at[most][i], (uint32_t)i * 70, -1, found, 1000);
+                for (size_t j = 0; j < count; j++) trace->sum += found[j] * (j + 1);
             }
             aoi_destroy(aoi);
         }
         ck_assert_uint_gt(traces[0].count, 10000);
-        ck_assert_uint_eq(traces[0].count, traces[1].count);
-        ck_assert_uint_eq(traces[0].sum, traces[1].sum);
+        for (int most = KERNELS_AVX2; most <= KERNELS_AVX512; most++) {
+            ck_assert_uint_eq(traces[0].count, traces[most].count);
+            ck_assert_uint_eq(traces[0].sum, traces[most].sum);
+        }
     }
 }
 END_TEST
@@ -393,7 +400,7 @@ START_TEST(the_index_keeps_to_its_bytes_an_entity)
 END_TEST
 
 SUITE_MAIN("aoi_tick", a_tick_of_a_crowd_equals_the_difference_of_all_views,
-           a_tick_without_vectors_equals_the_difference_of_all_views,
+           a_tick_with_lesser_kernels_equals_the_difference_of_all_views,
            an_entity_with_a_vast_radius_among_many_sees_all_and_slows_no_stencil,
            staging_many_at_once_is_the_same_as_one_after_the_other, plain_and_vector_kernels_report_the_same,
            a_tick_allocates_nothing_in_the_steady_state, the_index_keeps_to_its_bytes_an_entity)
