@@ -107,6 +107,8 @@ static void map_received(struct cellserver *cs, struct cursor message)
     case OWNERSHIP_CHANGED:
         peers_sync(cs);
         leaves_sync(cs);
+        standby_sync(cs);
+        handoff_sync(cs);
         handoff_retry_straying(cs);
         break;
     case OWNERSHIP_ASK:
@@ -272,6 +274,10 @@ static void tick(struct cellserver *cs, const struct event *in)
         handoff_expire(cs);
         events_expire(cs);
         absent_expire(cs);
+        standby_publish(cs);
+        standby_flush(cs);
+        replica_ack_tick(cs);
+        replica_flush(cs);
         peers_flush(cs, true);
     }
     coordinator_tick(cs);
@@ -330,7 +336,12 @@ void cellserver_step(struct cellserver *cs, const struct event *in, uint64_t now
     case EVENT_TIMEOUT:
     case EVENT_STORED: break;
     }
-    if (cs->has_world) peers_flush(cs, false);
+    if (cs->has_world) {
+        promote_check(cs);
+        standby_flush(cs);
+        replica_flush(cs);
+        peers_flush(cs, false);
+    }
     cs->out = NULL;
 }
 

@@ -41,18 +41,28 @@ struct cellserver_stats {
     uint64_t forwarded, not_owner, stale, malformed, dropped, moves_lost;
     uint64_t gaps, gaps_repaired, gaps_open;
     uint64_t memory_bytes;
+    /* Leaves that it stands by for and their entities; own leaves that may not serve now; leaves taken over from a
+     * primary; what standbys were told; answers that wait for a standby. */
+    uint32_t replica_leaves, replicas, fenced, standby_waiting;
+    uint64_t promotions, standby_bytes;
 };
 void cellserver_stats(const struct cellserver *cs, struct cellserver_stats *out);
 
-/* For checkers: every entity this core answers for. `leaving`: offered and not yet accepted. */
+/* For checkers: every entity this core answers for. `leaving`: offered and not yet accepted. `fenced`: its leaf may not
+ * serve now, so it is not answered for. */
 struct cellserver_entity {
     struct entity_record record;
     struct node_id gateway;
     struct quadkey leaf;
-    bool leaving;
+    bool leaving, fenced;
 };
 void cellserver_census(const struct cellserver *cs, void (*each)(void *context, const struct cellserver_entity *entity),
                        void *context);
+/* Every entity of every leaf that it stands by for. `level`: it has all that the primary had when it last spoke. */
+void cellserver_replicas(const struct cellserver *cs,
+                         void (*each)(void *context, struct quadkey leaf, uint32_t epoch, bool level,
+                                      const struct cellserver_entity *entity),
+                         void *context);
 /* Whether it believes itself the owner of the leaf, and under which epoch. */
 bool cellserver_owns(const struct cellserver *cs, struct quadkey leaf, uint32_t *epoch);
 /* No hand-off under way, no stream waits for a snapshot, nothing queued for anybody. */

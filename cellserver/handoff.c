@@ -200,7 +200,7 @@ void handoff_send_offers(struct cellserver *cs)
     cs->draft_count = 0;
 }
 
-static void forward_remember(struct cellserver *cs, struct entity_id id, struct node_id to)
+void forward_remember(struct cellserver *cs, struct entity_id id, struct node_id to)
 {
     if (cs->forwards == NULL) {
         cs->forward_room = FORWARDS_MAX;
@@ -286,7 +286,7 @@ static struct buffered *buffered_next(struct cellserver *cs, uint32_t at)
     return oldest;
 }
 
-static void release_to(struct cellserver *cs, uint32_t at, struct node_id to)
+void forward_waiting(struct cellserver *cs, uint32_t at, struct node_id to)
 {
     struct entity *e = &cs->entities[at];
     if (e->move_buffered) {
@@ -357,7 +357,7 @@ void handoff_accept(struct cellserver *cs, uint32_t peer, struct accept *m)
         }
         struct entity *e = &cs->entities[at];
         struct node_id to = e->offered_to;
-        release_to(cs, at, to);
+        forward_waiting(cs, at, to);
         forward_remember(cs, e->id, to);
         views_forget(cs, at);
         e->version = item.version;
@@ -384,7 +384,7 @@ void handoff_refuse(struct cellserver *cs, uint32_t peer, struct refuse *m)
 
 /* Makes the entity ours, whether it was unknown here, a ghost, or (a hand-off back whose ACCEPT is still on its way) an
  * older version of our own. */
-static uint32_t install(struct cellserver *cs, uint32_t leaf, struct transfer *item)
+uint32_t entity_install(struct cellserver *cs, uint32_t leaf, struct transfer *item, uint64_t version)
 {
     const struct entity_record *record = &item->record;
     uint32_t at = entity_find(cs, record->id);
@@ -400,7 +400,7 @@ static uint32_t install(struct cellserver *cs, uint32_t leaf, struct transfer *i
     bool move_waits = e->status == ENTITY_OWNED && e->move_buffered && e->buffered_sequence > item->position_sequence;
     e->status = ENTITY_OWNED;
     e->leaving = e->move_buffered = false;
-    e->version = record->version + 1;
+    e->version = version;
     e->kind = record->kind;
     e->flags = record->flags;
     e->yaw = record->yaw;
@@ -427,7 +427,7 @@ static uint32_t install(struct cellserver *cs, uint32_t leaf, struct transfer *i
 
 static void take_over(struct cellserver *cs, uint32_t leaf, struct transfer *item)
 {
-    uint32_t at = install(cs, leaf, item);
+    uint32_t at = entity_install(cs, leaf, item, item->record.version + 1);
     struct entity *e = &cs->entities[at];
     struct entity_id seen;
     while (entity_next(&item->recall, &seen)) {
@@ -444,6 +444,17 @@ static void take_over(struct cellserver *cs, uint32_t leaf, struct transfer *ite
     event_tell_arrival(cs, at);
     cs->stats.handoffs_in++;
     handoff_check(cs, at);
+}
+
+void handoff_leave_again(struct cellserver *cs, uint32_t at, struct quadkey to)
+{
+    (void)to;
+    handoff_check(cs, at);
+}
+
+void handoff_sync(struct cellserver *cs)
+{
+    (void)cs;
 }
 
 void handoff_run_deferred(struct cellserver *cs)

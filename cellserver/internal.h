@@ -3,8 +3,11 @@
  * One struct cellserver holds tables of plain structs that refer to each other by index. Who owns which part:
  *   peers.c      nodes, sessions, links, what goes out          leaves.c   own leaves, their streams and subscribers
  *   entities.c   the entity table, owned and ghosts alike       border.c   ghosts in (replicas) and out (strip)
- *   handoff.c    offers, answers, forwards                      views.c    AOI changes -> VIEWS for gateways
+ *   handoff.c    leaving: marks, OFFERs, answers to them        takeover.c OFFERs from others, what is pending
+ *   forward.c    commands that wait, or go on to a new owner    views.c    AOI changes -> VIEWS for gateways
  *   commands.c   what gateways ask                              queries.c  queries, look-ups, map events
+ *   standby.c    what our standbys are told, what waits for it  lease.c    who may serve: echoes, stamps, fences
+ *   replica.c    leaves that we stand by for                    promote.c  a standby becomes the primary
  *   status.c     STATUS as JSON                                 cellserver.c  step, tick, coordinator link */
 #ifndef TERRANE_CELLSERVER_INTERNAL_H
 #define TERRANE_CELLSERVER_INTERNAL_H
@@ -20,6 +23,10 @@
 #include "stream/writer.h"
 
 #define NONE UINT32_MAX
+
+struct standby;
+struct standby_ack;
+struct release;
 
 #define HELLO_EVERY_US        UINT64_C(200000)
 #define HEARTBEAT_EVERY_US    UINT64_C(250000)
@@ -77,7 +84,7 @@ struct subscriber {
 struct own_leaf {
     bool used, ghost_on;
     struct quadkey key;
-    uint32_t epoch, feed, count;
+    uint32_t epoch, since, feed, count;
     struct square square;
     struct stream_writer *region, *ghost;
     struct square *near; /* foreign leaves whose observers may see into this one */
@@ -257,6 +264,10 @@ void handoff_offer(struct cellserver *cs, uint32_t peer, struct offer *m);
 void handoff_accept(struct cellserver *cs, uint32_t peer, struct accept *m);
 void handoff_refuse(struct cellserver *cs, uint32_t peer, struct refuse *m);
 void handoff_buffer(struct cellserver *cs, uint32_t index, struct node_id gateway, struct cursor command);
+/* forward.c. A former owner remembers for a while where an entity went. */
+void forward_remember(struct cellserver *cs, struct entity_id id, struct node_id to);
+/* What waited for a leaving entity (commands, its newest move) goes to its new owner. */
+void forward_waiting(struct cellserver *cs, uint32_t entity, struct node_id to);
 /* Sends a command on to where the entity went. False: nobody knows. */
 bool handoff_forward(struct cellserver *cs, struct entity_id id, struct node_id gateway, uint32_t hops,
                      struct cursor command);
@@ -292,6 +303,48 @@ void event_tell_arrival(struct cellserver *cs, uint32_t index);
 void events_expire(struct cellserver *cs);
 void query_lane(struct cellserver *cs, uint64_t token, struct cursor message);
 void queries_close(struct cellserver *cs);
+
+/* standby.c: this server as the primary of leaves that have a standby.
+ *
+ * entity_join_leaf and entity_part_leaf note their put and drop themselves; whoever changes an owned entity otherwise
+ * calls standby_put. What is noted is written by standby_flush, from what is true then. Leaves without a standby cost
+ * a test. */
+void standby_put(struct cellserver *cs, uint32_t entity);   /* something durable of an owned entity has changed */
+void standby_moved(struct cellserver *cs, uint32_t entity); /* its position or yaw: goes with the next tick */
+void standby_drop(struct cellserver *cs, uint32_t leaf, struct entity_id id, uint32_t slot);
+void standby_sync(struct cellserver *cs);    /* after a map change, when leaves_sync is done */
+void standby_publish(struct cellserver *cs); /* the tick: moves, beats */
+void standby_flush(struct cellserver *cs);   /* the end of a step: what is urgent */
+void standby_acked(struct cellserver *cs, uint32_t peer, struct standby_ack *m);
+/* A leaf is about to be given up: sends the standby what it still lacks, forgets whoever waits for its acks. To be
+ * called before its entities part. Returns the last seq under leaf->epoch; 0: it had no standby. */
+uint64_t standby_close_leaf(struct cellserver *cs, uint32_t leaf);
+
+/* lease.c. False: fenced; its frames, views and answers must wait (FAILOVER: a leaf without a standby always serves).
+ */
+bool leaf_serves(const struct cellserver *cs, uint32_t leaf);
+
+/* takeover.c. Makes the entity ours under `version`, whether it was unknown here, a ghost, or our own under a lower
+ * version (then it parts from its leaf). It is in the AOI afterwards and in no leaf: entity_join_leaf comes next.
+ * Position and radius must fit the world. */
+uint32_t entity_install(struct cellserver *cs, uint32_t leaf, struct transfer *item, uint64_t version);
+/* An entity that has just joined a promoted leaf was marked as leaving: it is so again, and OFFERed at the end of this
+ * step to whoever owns its place. */
+void handoff_leave_again(struct cellserver *cs, uint32_t entity, struct quadkey to);
+/* The map or the set of open leaves has changed: OFFERs whose destination has another owner are made again. */
+void handoff_sync(struct cellserver *cs);
+
+/* replica.c: this server as the standby of others' leaves. */
+void replica_receive(struct cellserver *cs, uint32_t peer, struct standby *m);
+void replica_beat(struct cellserver *cs, uint32_t peer, uint64_t stamp);
+void replica_ack_tick(struct cellserver *cs);                       /* each tick */
+void replica_flush(struct cellserver *cs);                          /* the end of a step: urgent acks */
+void replica_stands(struct cellserver *cs, struct writer *w);       /* writes heartbeat_stands and its items */
+void replica_peer_gone(struct cellserver *cs, struct node_id node); /* proved dead */
+
+/* promote.c */
+void promote_check(struct cellserver *cs); /* each step */
+void release_received(struct cellserver *cs, uint32_t peer, const struct release *m);
 
 /* status.c */
 void status_write(struct cellserver *cs, struct writer *json); /* NUL-terminated */

@@ -28,6 +28,7 @@ static void leaf_open(struct cellserver *cs, const struct leaf_owner *owner)
         .used = true,
         .key = owner->leaf,
         .epoch = owner->epoch,
+        .since = owner->epoch,
         .feed = feeds == 0 ? 0 : owner->feed % feeds,
         .square = quadkey_square(&cs->world, owner->leaf),
         .region = stream_writer_open(STREAM_REGION, owner->leaf, owner->epoch),
@@ -76,7 +77,7 @@ static void leaf_take(struct cellserver *cs, const struct leaf_owner *owner)
         leaf_open(cs, owner);
     } else if (owner->epoch > cs->leaves[at].epoch) {
         struct own_leaf *leaf = &cs->leaves[at];
-        leaf->epoch = owner->epoch;
+        leaf->epoch = leaf->since = owner->epoch;
         stream_writer_set_epoch(leaf->region, owner->epoch);
         stream_writer_set_epoch(leaf->ghost, owner->epoch);
         for (uint32_t i = 0; i < leaf->subscriber_count; i++) leaf->subscribers[i].wants_snapshot = true;
