@@ -307,11 +307,11 @@ void queries_close(struct cellserver *cs);
 /* standby.c: this server as the primary of leaves that have a standby.
  *
  * entity_join_leaf and entity_part_leaf note their put and drop themselves; whoever changes an owned entity otherwise
- * calls standby_put. What is noted is written by standby_flush, from what is true then. Leaves without a standby cost
- * a test. */
-void standby_put(struct cellserver *cs, uint32_t entity);   /* something durable of an owned entity has changed */
-void standby_moved(struct cellserver *cs, uint32_t entity); /* its position or yaw: goes with the next tick */
-void standby_drop(struct cellserver *cs, uint32_t leaf, struct entity_id id, uint32_t slot);
+ * calls standby_note_put. What is noted is written by standby_flush, from what is true then. Leaves without a standby
+ * cost a test. */
+void standby_note_put(struct cellserver *cs, uint32_t entity);  /* something durable of an owned entity has changed */
+void standby_note_move(struct cellserver *cs, uint32_t entity); /* its position or yaw: goes with the next tick */
+void standby_note_drop(struct cellserver *cs, uint32_t leaf, struct entity_id id, uint32_t slot);
 void standby_sync(struct cellserver *cs);    /* after a map change, when leaves_sync is done */
 void standby_publish(struct cellserver *cs); /* the tick: moves, beats */
 void standby_flush(struct cellserver *cs);   /* the end of a step: what is urgent */

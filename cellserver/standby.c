@@ -1,19 +1,19 @@
 /* What the standbys of our leaves are told, and what waits until they have it. */
 #include "cellserver/internal.h"
 
-void standby_put(struct cellserver *cs, uint32_t at)
+void standby_note_put(struct cellserver *cs, uint32_t at)
 {
     (void)cs;
     (void)at;
 }
 
-void standby_moved(struct cellserver *cs, uint32_t at)
+void standby_note_move(struct cellserver *cs, uint32_t at)
 {
     (void)cs;
     (void)at;
 }
 
-void standby_drop(struct cellserver *cs, uint32_t leaf, struct entity_id id, uint32_t slot)
+void standby_note_drop(struct cellserver *cs, uint32_t leaf, struct entity_id id, uint32_t slot)
 {
     (void)cs;
     (void)leaf;
