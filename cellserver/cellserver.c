@@ -204,6 +204,7 @@ static void coordinator_heartbeat(struct cellserver *cs)
         if (!leaf->used) continue;
         heartbeat_add(&cs->message, &(struct leaf_load){.leaf = leaf->key, .epoch = leaf->epoch, .owned = leaf->count});
     }
+    heartbeat_stands(&cs->message, 0);
     cs->coordinator.heartbeat_us = cs->now_us;
     if (session_push_fast(cs->coordinator.session, cs->message.data, cs->message.size) != TERRANE_ERR_OK) {
         cs->stats.dropped++;

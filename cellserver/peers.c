@@ -153,9 +153,16 @@ static bool may_say(enum node_role role, enum message_kind kind)
     case MESSAGE_LOOKUP_RESULT:
     case MESSAGE_SNAPSHOT_REQUEST:
     case MESSAGE_MOVES_LOST:
+    case MESSAGE_STANDBY:
+    case MESSAGE_STANDBY_ACK:
+    case MESSAGE_STANDBY_BEAT:
+    case MESSAGE_RELEASE:
     case MESSAGE_STATUS_REQUEST:
     case MESSAGE_STATUS:
-    case MESSAGE_FAULT: return false;
+    case MESSAGE_FAULT:
+    case MESSAGE_DEATH:
+    case MESSAGE_DRAIN:
+    case MESSAGE_DONE: return false;
     }
     return false;
 }

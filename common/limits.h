@@ -2,6 +2,8 @@
 #ifndef TERRANE_COMMON_LIMITS_H
 #define TERRANE_COMMON_LIMITS_H
 
+#include <stdint.h>
+
 /* World. 2^20 cells of 50 m are 52,000 km; 30 bits leave headroom for sums of int32 positions. */
 #define LIMIT_WORLD_DEPTH     20u
 #define LIMIT_RESOLUTION_BITS 30u
@@ -36,6 +38,9 @@
 #define LIMIT_SURE_MESSAGES (1u << 16)
 /* Questions and events of one gateway in one tick: each may cost a walk over many cells. More are refused. */
 #define LIMIT_ASKS_PER_TICK 512u
+/* A lease: shorter ones end in every hiccup of a machine, longer ones keep a dead server's place silent for as long. */
+#define LIMIT_LEASE_MIN_US UINT64_C(100000)
+#define LIMIT_LEASE_MAX_US UINT64_C(10000000)
 /* What a receiver buffers of a stream while it waits for the snapshot. */
 #define LIMIT_STREAM_BACKLOG (1u << 20)
 

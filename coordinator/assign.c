@@ -34,7 +34,8 @@ static void name_heirs(struct coordinator *c)
 static void give(struct coordinator *c, struct leaf *leaf, uint32_t member)
 {
     struct node_id primary = member == NONE ? NODE_NONE : c->members[member].info.node;
-    leaf->next = (struct leaf_owner){.leaf = leaf->owner.leaf, .epoch = leaf->owner.epoch + 1, .primary = primary};
+    uint32_t epoch = leaf->owner.epoch + 1;
+    leaf->next = (struct leaf_owner){.leaf = leaf->owner.leaf, .epoch = epoch, .since = epoch, .primary = primary};
     leaf->saving = true;
     if (member != NONE) c->members[member].leaves++;
 }

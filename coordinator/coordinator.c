@@ -13,6 +13,10 @@ static enum terrane_error options_check(const struct coordinator_options *option
         snprintf(fault, room, "the coordinator needs a node id of at least %u and its role", NODE_RESERVED);
         return TERRANE_ERR_CONFIG;
     }
+    if (options->lease_us != 0 && (options->lease_us < LIMIT_LEASE_MIN_US || options->lease_us > LIMIT_LEASE_MAX_US)) {
+        snprintf(fault, room, "a lease of %llu us is not from 100 ms to 10 s", (unsigned long long)options->lease_us);
+        return TERRANE_ERR_CONFIG;
+    }
     if (options->expect_servers > LIMIT_NODES) {
         snprintf(fault, room, "%u expected servers exceed the limit of %u nodes", options->expect_servers, LIMIT_NODES);
         return TERRANE_ERR_CONFIG;
@@ -44,6 +48,7 @@ enum terrane_error coordinator_open(const struct coordinator_options *options, s
     CHECK(c != NULL);
     c->options = *options;
     if (c->options.expect_servers == 0) c->options.expect_servers = 1;
+    if (c->options.lease_us == 0) c->options.lease_us = LEASE_US;
     if (c->options.silence_us == 0) c->options.silence_us = SILENCE_US;
     error = leaves_open(c, fault, sizeof fault);
     c->options.leaves = NULL; /* the caller's */

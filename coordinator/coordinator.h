@@ -20,6 +20,7 @@ struct coordinator_options {
     uint32_t leaf_count;
     uint32_t expect_servers; /* first assignment waits for so many cell servers; 0: 1 */
     uint64_t silence_us;     /* a member not heard for that long is reported as silent; 0: 2,000,000 */
+    uint64_t lease_us;       /* of every member, told by WELCOME; 0: 250,000 */
     bool storeless;          /* no Redis: the map lives in memory only (simulations, trials) */
 };
 

@@ -21,6 +21,7 @@
 
 #define NONE UINT32_MAX
 
+#define LEASE_US           UINT64_C(250000)
 #define SILENCE_US         UINT64_C(2000000)
 #define GONE_US            UINT64_C(10000000) /* silent members that own nothing leave the map after */
 #define NAME_TAKEN_US      UINT64_C(1000000)  /* a server heard within this keeps its name */

@@ -18,8 +18,9 @@ static void push_fast(struct coordinator *c, uint32_t index)
 void send_welcome(struct coordinator *c, uint32_t index)
 {
     writer_clear(&c->message);
-    welcome_encode(&c->message,
-                   &(struct welcome){.node = c->options.info.node, .term = c->term, .world = c->options.world});
+    struct welcome m = {.node = c->options.info.node, .term = c->term, .world = c->options.world};
+    m.lease_us = c->options.lease_us;
+    welcome_encode(&c->message, &m);
     push_fast(c, index);
 }
 
@@ -48,7 +49,8 @@ static void take_heartbeat(struct coordinator *c, uint32_t index, struct heartbe
     if (behind && session_queued_messages(m->session) == 0) member_needs_map(c, index, true);
 
     writer_clear(&c->message);
-    heartbeat_begin(&c->message, &(struct heartbeat){.term = c->term, .rev = c->rev});
+    heartbeat_begin(&c->message, &(struct heartbeat){.term = c->term, .rev = c->rev, .echo = heartbeat->stamp});
+    heartbeat_stands(&c->message, 0);
     push_fast(c, index);
 }
 

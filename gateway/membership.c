@@ -57,6 +57,7 @@ static void beat(struct gateway *g)
     struct heartbeat heartbeat = {.term = g->map.term, .rev = g->map.rev};
     writer_clear(&g->message);
     heartbeat_begin(&g->message, &heartbeat);
+    heartbeat_stands(&g->message, 0);
     /* The lane is full only if nothing leaves, and then the next one is as good. */
     enum terrane_error error = session_push_fast(m->session, g->message.data, g->message.size);
     if (error != TERRANE_ERR_OK) g->counters.dropped++;

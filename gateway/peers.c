@@ -306,6 +306,7 @@ void gateway_peers_timers(struct gateway *g)
         struct heartbeat heartbeat = {.term = g->map.term, .rev = g->map.rev};
         writer_clear(&g->message);
         heartbeat_begin(&g->message, &heartbeat);
+        heartbeat_stands(&g->message, 0);
         if (session_push_fast(peer->session, g->message.data, g->message.size) != TERRANE_ERR_OK) g->counters.dropped++;
         gateway_want_flush(g, FLUSH_US);
     }

@@ -66,7 +66,7 @@ static const char script_load[] =
     "for i = 1, #leaves, 2 do\n"
     "  local leaf = cjson.decode(leaves[i + 1])\n"
     "  out[#out + 1] = leaves[i]\n"
-    "  for _, name in ipairs({'epoch', 'node', 'primary', 'standby_node', 'standby', 'feed'}) do\n"
+    "  for _, name in ipairs({'epoch', 'since', 'node', 'primary', 'standby_node', 'standby', 'feed'}) do\n"
     "    out[#out + 1] = text(leaf[name])\n"
     "  end\n"
     "end\n"
@@ -171,6 +171,7 @@ static void leaf_json(struct writer *json, const struct store_leaf *leaf)
     json_name(json, "standby", leaf->standby);
     json_key(json, "standby_node"), json_id(json, leaf->owner.standby.v);
     json_key(json, "epoch"), json_uint(json, leaf->owner.epoch);
+    json_key(json, "since"), json_uint(json, leaf->owner.since);
     json_key(json, "feed"), json_uint(json, leaf->owner.feed);
     json_close(json, '}');
 }
@@ -324,6 +325,8 @@ static void read_leaf(struct value_reader *r, struct store_leaf *leaf)
     enum terrane_error error = quadkey_parse(field, size, &leaf->owner.leaf);
     if (r->error == TERRANE_ERR_OK) r->error = error;
     leaf->owner.epoch = read_word(r);
+    leaf->owner.since = read_word(r);
+    if (leaf->owner.since == 0) leaf->owner.since = leaf->owner.epoch; /* written before there was such a field */
     leaf->owner.primary.v = read_uint(r, UINT64_MAX);
     read_text(r, leaf->primary, sizeof leaf->primary);
     leaf->owner.standby.v = read_uint(r, UINT64_MAX);

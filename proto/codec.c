@@ -1,6 +1,7 @@
 #include "proto/codec.h"
 
 #include "common/core.h"
+#include "common/geometry.h"
 
 void head_write(struct writer *w, enum message_kind kind, uint32_t fields)
 {
@@ -138,7 +139,7 @@ void node_info_write(struct writer *w, const struct node_info *info)
 }
 
 /* Names and urls end up in logs, JSON and dialers: printable ASCII without what would need quoting there. */
-static void plain_read(struct cursor *c, char *out, size_t room)
+void text_plain_read(struct cursor *c, char *out, size_t room)
 {
     cursor_str(c, out, room);
     for (const char *at = out; *at != '\0'; at++) {
@@ -153,13 +154,69 @@ void node_info_read(struct cursor *c, struct node_info *info)
     info->role = (enum node_role)choice_read(c, ROLE_GATEWAY);
     info->node = node_read(c);
     if (node_id_equal(info->node, NODE_COORDINATOR)) cursor_fail(c, TERRANE_ERR_MESSAGE_RANGE);
-    plain_read(c, info->name, sizeof info->name);
-    plain_read(c, info->host, sizeof info->host);
-    plain_read(c, info->inbox_url, sizeof info->inbox_url);
-    plain_read(c, info->sub_url, sizeof info->sub_url);
-    plain_read(c, info->query_url, sizeof info->query_url);
-    plain_read(c, info->ghost_feed_url, sizeof info->ghost_feed_url);
+    text_plain_read(c, info->name, sizeof info->name);
+    text_plain_read(c, info->host, sizeof info->host);
+    text_plain_read(c, info->inbox_url, sizeof info->inbox_url);
+    text_plain_read(c, info->sub_url, sizeof info->sub_url);
+    text_plain_read(c, info->query_url, sizeof info->query_url);
+    text_plain_read(c, info->ghost_feed_url, sizeof info->ghost_feed_url);
     info->feed_count = cursor_array(c, 0, NODE_FEEDS);
     for (uint32_t i = 0; i < info->feed_count && c->error == TERRANE_ERR_OK; i++)
-        plain_read(c, info->feed_urls[i], sizeof info->feed_urls[i]);
+        text_plain_read(c, info->feed_urls[i], sizeof info->feed_urls[i]);
+}
+
+void world_write(struct writer *w, const struct world *world)
+{
+    writer_array(w, 12);
+    writer_double(w, world->origin_x);
+    writer_double(w, world->origin_y);
+    writer_double(w, world->cell_size);
+    writer_uint(w, world->depth);
+    writer_uint(w, world->resolution_bits);
+    writer_uint(w, (uint64_t)world->view_mode);
+    writer_uint(w, (uint64_t)world->edge);
+    writer_uint(w, world->radius_max);
+    writer_uint(w, world->hysteresis);
+    writer_uint(w, world->z_range);
+    writer_uint(w, world->handoff_hysteresis);
+    writer_uint(w, world->tick_hz);
+}
+
+void world_read(struct cursor *c, struct world *world)
+{
+    (void)cursor_array(c, 12, 12);
+    world->origin_x = cursor_double(c);
+    world->origin_y = cursor_double(c);
+    world->cell_size = cursor_double(c);
+    world->depth = word_read(c);
+    world->resolution_bits = word_read(c);
+    world->view_mode = (enum view_mode)choice_read(c, VIEW_BLOCK);
+    world->edge = (enum world_edge)choice_read(c, WORLD_EDGE_CLAMP);
+    world->radius_max = radius_read(c);
+    world->hysteresis = radius_read(c);
+    world->z_range = word_read(c);
+    world->handoff_hysteresis = radius_read(c);
+    world->tick_hz = word_read(c);
+    if (c->error == TERRANE_ERR_OK && world_check(world) != TERRANE_ERR_OK) cursor_fail(c, TERRANE_ERR_MESSAGE_RANGE);
+}
+
+void leaf_owner_write(struct writer *w, const struct leaf_owner *leaf)
+{
+    writer_uint(w, leaf->leaf.v);
+    writer_uint(w, leaf->epoch);
+    writer_uint(w, leaf->since);
+    writer_uint(w, leaf->primary.v);
+    writer_uint(w, leaf->standby.v);
+    writer_uint(w, leaf->feed);
+}
+
+void leaf_owner_read(struct cursor *c, struct leaf_owner *leaf)
+{
+    leaf->leaf = quadkey_read(c);
+    leaf->epoch = word_read(c);
+    leaf->since = (uint32_t)cursor_uint(c, leaf->epoch);
+    if (leaf->since == 0 && leaf->epoch > 0) cursor_fail(c, TERRANE_ERR_MESSAGE_RANGE);
+    leaf->primary = node_or_none_read(c);
+    leaf->standby = node_or_none_read(c);
+    leaf->feed = choice_read(c, NODE_FEEDS - 1);
 }

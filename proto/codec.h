@@ -34,6 +34,12 @@ bool list_more(const struct cursor *list);
 /* A list of entity ids, none 0; ascending: each above the one before. */
 struct cursor ids_read(struct cursor *c, bool ascending, uint32_t *count);
 
+void text_plain_read(struct cursor *c, char *out, size_t room); /* printable ASCII but \" and \\ */
+void world_write(struct writer *w, const struct world *world);
+void world_read(struct cursor *c, struct world *world); /* as world_check allows it */
+/* The six fields, without an array around them. Read: since <= epoch, and 0 only where epoch is 0. */
+void leaf_owner_write(struct writer *w, const struct leaf_owner *leaf);
+void leaf_owner_read(struct cursor *c, struct leaf_owner *leaf);
 void node_info_write(struct writer *w, const struct node_info *info);
 void node_info_read(struct cursor *c, struct node_info *info);
 

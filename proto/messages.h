@@ -43,11 +43,18 @@
     X(OFFER, offer, 30, SURE)               /* hand-off, cell server -> cell server */                                 \
     X(ACCEPT, accept, 31, SURE)                                                                                        \
     X(REFUSE, refuse, 32, SURE)                                                                                        \
-    X(FORWARD, forward, 33, SURE)       /* a gateway's command that came to a former owner */                          \
-    X(MOVES_LOST, moves_lost, 34, SURE) /* cell server -> gateway: send positions again */                             \
+    X(FORWARD, forward, 33, SURE)           /* a gateway's command that came to a former owner */                      \
+    X(MOVES_LOST, moves_lost, 34, SURE)     /* cell server -> gateway: send positions again */                         \
+    X(STANDBY, standby, 35, SURE)           /* primary -> standby: what changes in a leaf */                           \
+    X(STANDBY_ACK, standby_ack, 36, SURE)   /* standby -> primary */                                                   \
+    X(STANDBY_BEAT, standby_beat, 37, FAST) /* primary -> standby */                                                   \
+    X(RELEASE, release, 38, SURE)           /* former primary -> new one: I serve that leaf no more */                 \
     X(STATUS_REQUEST, status_request, 40, QUERY)                                                                       \
     X(STATUS, status, 41, QUERY)                                                                                       \
-    X(FAULT, fault, 42, QUERY) /* the answer to a query that can't be answered */
+    X(FAULT, fault, 42, QUERY) /* the answer to a query that can't be answered */                                      \
+    X(DEATH, death, 43, QUERY) /* agent -> coordinator: that process is no more */                                     \
+    X(DRAIN, drain, 44, QUERY) /* operator -> coordinator: take everything from that server */                         \
+    X(DONE, done, 45, QUERY)   /* the answer to both */
 
 enum message_kind {
 #define X(NAME, name, number, lane) MESSAGE_##NAME = number,
@@ -85,6 +92,7 @@ struct welcome {
     struct node_id node; /* the coordinator's */
     uint64_t term;
     struct world world;
+    uint64_t lease_us; /* from LIMIT_LEASE_MIN_US to LIMIT_LEASE_MAX_US */
 };
 
 /* Load of one leaf. msgpack: [quadkey, epoch, owned] */
@@ -92,18 +100,27 @@ struct leaf_load {
     struct quadkey leaf;
     uint32_t epoch, owned;
 };
+/* A leaf whose standby the sender is, level with its primary under that epoch. msgpack: [quadkey, epoch] */
+struct leaf_stand {
+    struct quadkey leaf;
+    uint32_t epoch;
+};
+/* Without lists it says only that its sender lives. */
 struct heartbeat {
     uint64_t term, rev; /* the sender's map (coordinator: the current one) */
     uint64_t tick, ticks_late;
     uint32_t ghosts;
-    uint32_t count;
-    struct cursor loads;
+    uint64_t stamp; /* the sender's clock in us; 0: wants no echo */
+    uint64_t echo;  /* the stamp that it answers; 0: none */
+    uint32_t count, stand_count;
+    struct cursor loads, stands;
 };
 
-/* msgpack: [quadkey, epoch, primary, standby, feed] */
+/* `epoch` rises with every change of primary or standby; `since` is the one under which the present primary took over:
+ * streams and hand-offs go by it. msgpack: [quadkey, epoch, since, primary, standby, feed] */
 struct leaf_owner {
     struct quadkey leaf;
-    uint32_t epoch;
+    uint32_t epoch, since;           /* since <= epoch; both 0: never owned */
     struct node_id primary, standby; /* NODE_NONE: none */
     uint32_t feed;                   /* which of the primary's feeds carries r/<leaf>/ */
 };
@@ -299,6 +316,62 @@ struct forward {
 struct moves_lost {
     uint64_t packets;
 };
+
+/* What a leaf's primary tells its standby. seq counts from 1 within an epoch. parts > 0: a part of a whole copy, puts
+ * only. parts == 0: changes since the last seq, to be applied in the order drops, puts, moves. */
+struct standby {
+    struct quadkey leaf;
+    uint32_t epoch; /* of the leaf_owner, not `since` */
+    uint64_t seq;
+    uint32_t part, parts;
+    uint32_t drop_count, put_count, move_count;
+    struct cursor drops, puts, moves;
+};
+/* Replaces what the standby has of that entity in that leaf. msgpack: [record, gateway, seq position, seq state,
+ * seq radius, enter_request, slot, leaving_to, pending] */
+struct standby_item {
+    struct transfer transfer;  /* without recall; its version is below VERSION_MAX */
+    uint64_t enter_request;    /* the request that entered it, so that a repetition is known; 0: none */
+    uint32_t slot;             /* of this leaf's standby stream; below LIMIT_ENTITIES */
+    struct quadkey leaving_to; /* the leaf that it is being handed to; v 0: none */
+    bool pending;              /* offered to the sender, not committed yet */
+};
+/* Against the position that the standby has; each within what frames allow. msgpack, flat: slot, dx, dy, dz, yaw */
+struct standby_move {
+    uint32_t slot;
+    int32_t dx, dy, dz;
+    uint8_t yaw;
+};
+/* msgpack: [leaf, epoch, seq, refused] */
+struct standby_ack_item {
+    struct quadkey leaf;
+    uint32_t epoch;
+    uint64_t seq; /* all up to it are applied; 0: none */
+    bool refused; /* the sender is no standby of that leaf under that epoch (any more) */
+};
+struct standby_ack {
+    uint64_t stamp; /* of the newest STANDBY_BEAT */
+    uint32_t count;
+    struct cursor items;
+};
+struct standby_beat {
+    uint64_t stamp; /* the primary's clock in us */
+};
+struct release {
+    struct quadkey leaf;
+    uint32_t epoch;
+    uint64_t seq; /* the last one of its standby stream to the receiver; 0: there was none */
+};
+struct death {
+    struct node_id node;
+};
+struct drain {
+    char name[LIMIT_NAME]; /* of a cell server */
+};
+struct done {
+    uint32_t count;       /* DRAIN: leaves that it still has; DEATH: those that it had */
+    char text[LIMIT_URL]; /* for people */
+};
 struct status {
     const char *json; /* encode: NUL-terminated; decode: not terminated, `size` bytes in the message */
     size_t size;
@@ -353,12 +426,25 @@ void status_encode(struct writer *w, const struct status *m);
 enum terrane_error status_decode(struct cursor c, struct status *m) TERRANE_MUST_CHECK;
 void fault_encode(struct writer *w, const struct fault *m);
 enum terrane_error fault_decode(struct cursor c, struct fault *m) TERRANE_MUST_CHECK;
+void standby_beat_encode(struct writer *w, const struct standby_beat *m);
+enum terrane_error standby_beat_decode(struct cursor c, struct standby_beat *m) TERRANE_MUST_CHECK;
+void release_encode(struct writer *w, const struct release *m);
+enum terrane_error release_decode(struct cursor c, struct release *m) TERRANE_MUST_CHECK;
+void death_encode(struct writer *w, const struct death *m);
+enum terrane_error death_decode(struct cursor c, struct death *m) TERRANE_MUST_CHECK;
+void drain_encode(struct writer *w, const struct drain *m);
+enum terrane_error drain_decode(struct cursor c, struct drain *m) TERRANE_MUST_CHECK;
+void done_encode(struct writer *w, const struct done *m);
+enum terrane_error done_decode(struct cursor c, struct done *m) TERRANE_MUST_CHECK;
 
-/* Messages with lists. */
-void heartbeat_begin(struct writer *w, const struct heartbeat *m); /* m->count loads follow */
+/* Messages with lists. m->count loads follow heartbeat_begin, then heartbeat_stands and as many stands. */
+void heartbeat_begin(struct writer *w, const struct heartbeat *m);
 void heartbeat_add(struct writer *w, const struct leaf_load *load);
+void heartbeat_stands(struct writer *w, uint32_t count);
+void heartbeat_add_stand(struct writer *w, const struct leaf_stand *stand);
 enum terrane_error heartbeat_decode(struct cursor c, struct heartbeat *m) TERRANE_MUST_CHECK;
 bool heartbeat_next(struct heartbeat *m, struct leaf_load *load);
+bool heartbeat_next_stand(struct heartbeat *m, struct leaf_stand *stand);
 
 /* Four lists in order: each map_list(w, count), then its items. */
 void map_begin(struct writer *w, const struct map *m);
@@ -412,5 +498,21 @@ bool accept_next(struct accept *m, struct accept_item *item);
 void refuse_begin(struct writer *w, const struct refuse *m); /* items by accept_add */
 enum terrane_error refuse_decode(struct cursor c, struct refuse *m) TERRANE_MUST_CHECK;
 bool refuse_next(struct refuse *m, struct accept_item *item);
+
+/* standby_begin, m->drop_count ids by entity_add, standby_puts and its items, standby_moves and its items. */
+void standby_begin(struct writer *w, const struct standby *m);
+void standby_puts(struct writer *w, uint32_t count);
+void standby_put(struct writer *w, const struct standby_item *item);
+void standby_moves(struct writer *w, uint32_t count);
+void standby_move(struct writer *w, const struct standby_move *move);
+enum terrane_error standby_decode(struct cursor c, struct standby *m) TERRANE_MUST_CHECK;
+bool standby_next_drop(struct standby *m, struct entity_id *id);
+bool standby_next_put(struct standby *m, struct standby_item *item);
+bool standby_next_move(struct standby *m, struct standby_move *move);
+
+void standby_ack_begin(struct writer *w, const struct standby_ack *m); /* m->count items follow */
+void standby_ack_add(struct writer *w, const struct standby_ack_item *item);
+enum terrane_error standby_ack_decode(struct cursor c, struct standby_ack *m) TERRANE_MUST_CHECK;
+bool standby_ack_next(struct standby_ack *m, struct standby_ack_item *item);
 
 #endif

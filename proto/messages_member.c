@@ -1,5 +1,4 @@
 /* Membership and the ownership map: HELLO, WELCOME, HEARTBEAT, BYE, MAP, MAP_REQUEST. */
-#include "common/geometry.h"
 #include "proto/codec.h"
 
 void hello_encode(struct writer *w, const struct hello *m)
@@ -18,55 +17,23 @@ enum terrane_error hello_decode(struct cursor c, struct hello *m)
     return cursor_end(&c);
 }
 
-static void world_write(struct writer *w, const struct world *world)
-{
-    writer_array(w, 12);
-    writer_double(w, world->origin_x);
-    writer_double(w, world->origin_y);
-    writer_double(w, world->cell_size);
-    writer_uint(w, world->depth);
-    writer_uint(w, world->resolution_bits);
-    writer_uint(w, (uint64_t)world->view_mode);
-    writer_uint(w, (uint64_t)world->edge);
-    writer_uint(w, world->radius_max);
-    writer_uint(w, world->hysteresis);
-    writer_uint(w, world->z_range);
-    writer_uint(w, world->handoff_hysteresis);
-    writer_uint(w, world->tick_hz);
-}
-
-static void world_read(struct cursor *c, struct world *world)
-{
-    (void)cursor_array(c, 12, 12);
-    world->origin_x = cursor_double(c);
-    world->origin_y = cursor_double(c);
-    world->cell_size = cursor_double(c);
-    world->depth = word_read(c);
-    world->resolution_bits = word_read(c);
-    world->view_mode = (enum view_mode)choice_read(c, VIEW_BLOCK);
-    world->edge = (enum world_edge)choice_read(c, WORLD_EDGE_CLAMP);
-    world->radius_max = radius_read(c);
-    world->hysteresis = radius_read(c);
-    world->z_range = word_read(c);
-    world->handoff_hysteresis = radius_read(c);
-    world->tick_hz = word_read(c);
-    if (c->error == TERRANE_ERR_OK && world_check(world) != TERRANE_ERR_OK) cursor_fail(c, TERRANE_ERR_MESSAGE_RANGE);
-}
-
 void welcome_encode(struct writer *w, const struct welcome *m)
 {
-    head_write(w, MESSAGE_WELCOME, 3);
+    head_write(w, MESSAGE_WELCOME, 4);
     writer_uint(w, m->node.v);
     writer_uint(w, m->term);
     world_write(w, &m->world);
+    writer_uint(w, m->lease_us);
 }
 
 enum terrane_error welcome_decode(struct cursor c, struct welcome *m)
 {
-    head_read(&c, MESSAGE_WELCOME, 3);
+    head_read(&c, MESSAGE_WELCOME, 4);
     m->node = node_read(&c);
     m->term = number_read(&c);
     world_read(&c, &m->world);
+    m->lease_us = cursor_uint(&c, LIMIT_LEASE_MAX_US);
+    if (m->lease_us < LIMIT_LEASE_MIN_US) cursor_fail(&c, TERRANE_ERR_MESSAGE_RANGE);
     return cursor_end(&c);
 }
 
@@ -96,12 +63,14 @@ enum terrane_error map_request_decode(struct cursor c, struct map_request *m)
 
 void heartbeat_begin(struct writer *w, const struct heartbeat *m)
 {
-    head_write(w, MESSAGE_HEARTBEAT, 6);
+    head_write(w, MESSAGE_HEARTBEAT, 9);
     writer_uint(w, m->term);
     writer_uint(w, m->rev);
     writer_uint(w, m->tick);
     writer_uint(w, m->ticks_late);
     writer_uint(w, m->ghosts);
+    writer_uint(w, m->stamp);
+    writer_uint(w, m->echo);
     writer_array(w, m->count);
 }
 
@@ -121,19 +90,45 @@ static void load_read(struct cursor *c, struct leaf_load *load)
     load->owned = word_read(c);
 }
 
+void heartbeat_stands(struct writer *w, uint32_t count)
+{
+    writer_array(w, count);
+}
+
+void heartbeat_add_stand(struct writer *w, const struct leaf_stand *stand)
+{
+    writer_array(w, 2);
+    writer_uint(w, stand->leaf.v);
+    writer_uint(w, stand->epoch);
+}
+
+static void stand_read(struct cursor *c, struct leaf_stand *stand)
+{
+    (void)cursor_array(c, 2, 2);
+    stand->leaf = quadkey_read(c);
+    stand->epoch = word_read(c);
+}
+
 enum terrane_error heartbeat_decode(struct cursor c, struct heartbeat *m)
 {
-    head_read(&c, MESSAGE_HEARTBEAT, 6);
+    head_read(&c, MESSAGE_HEARTBEAT, 9);
     m->term = number_read(&c);
     m->rev = number_read(&c);
     m->tick = number_read(&c);
     m->ticks_late = number_read(&c);
     m->ghosts = word_read(&c);
+    m->stamp = number_read(&c);
+    m->echo = number_read(&c);
     m->count = cursor_array(&c, 0, LIMIT_LEAVES);
     m->loads = list_open(&c);
     struct leaf_load load;
     for (uint32_t i = 0; i < m->count && c.error == TERRANE_ERR_OK; i++) load_read(&c, &load);
     list_close(&m->loads, &c);
+    m->stand_count = cursor_array(&c, 0, LIMIT_LEAVES);
+    m->stands = list_open(&c);
+    struct leaf_stand stand;
+    for (uint32_t i = 0; i < m->stand_count && c.error == TERRANE_ERR_OK; i++) stand_read(&c, &stand);
+    list_close(&m->stands, &c);
     return cursor_end(&c);
 }
 
@@ -142,6 +137,13 @@ bool heartbeat_next(struct heartbeat *m, struct leaf_load *load)
     if (!list_more(&m->loads)) return false;
     load_read(&m->loads, load);
     return m->loads.error == TERRANE_ERR_OK;
+}
+
+bool heartbeat_next_stand(struct heartbeat *m, struct leaf_stand *stand)
+{
+    if (!list_more(&m->stands)) return false;
+    stand_read(&m->stands, stand);
+    return m->stands.error == TERRANE_ERR_OK;
 }
 
 void map_begin(struct writer *w, const struct map *m)
@@ -166,12 +168,8 @@ void map_add_node(struct writer *w, const struct node_info *node)
 
 void map_add_leaf(struct writer *w, const struct leaf_owner *leaf)
 {
-    writer_array(w, 5);
-    writer_uint(w, leaf->leaf.v);
-    writer_uint(w, leaf->epoch);
-    writer_uint(w, leaf->primary.v);
-    writer_uint(w, leaf->standby.v);
-    writer_uint(w, leaf->feed);
+    writer_array(w, 6);
+    leaf_owner_write(w, leaf);
 }
 
 void map_add_gone_node(struct writer *w, struct node_id node)
@@ -184,14 +182,10 @@ void map_add_gone_leaf(struct writer *w, struct quadkey leaf)
     writer_uint(w, leaf.v);
 }
 
-static void leaf_owner_read(struct cursor *c, struct leaf_owner *leaf)
+static void map_leaf_read(struct cursor *c, struct leaf_owner *leaf)
 {
-    (void)cursor_array(c, 5, 5);
-    leaf->leaf = quadkey_read(c);
-    leaf->epoch = word_read(c);
-    leaf->primary = node_or_none_read(c);
-    leaf->standby = node_or_none_read(c);
-    leaf->feed = choice_read(c, NODE_FEEDS - 1);
+    (void)cursor_array(c, 6, 6);
+    leaf_owner_read(c, leaf);
 }
 
 enum map_item { MAP_NODES, MAP_LEAVES, MAP_GONE_NODES, MAP_GONE_LEAVES };
@@ -205,7 +199,7 @@ static struct cursor map_list_read(struct cursor *c, enum map_item item, uint32_
     for (uint32_t i = 0; i < *count && c->error == TERRANE_ERR_OK; i++) {
         switch (item) {
         case MAP_NODES: node_info_read(c, &info); break;
-        case MAP_LEAVES: leaf_owner_read(c, &leaf); break;
+        case MAP_LEAVES: map_leaf_read(c, &leaf); break;
         case MAP_GONE_NODES: (void)node_read(c); break;
         case MAP_GONE_LEAVES: (void)quadkey_read(c); break;
         }
@@ -238,7 +232,7 @@ bool map_next_node(struct map *m, struct node_info *node)
 bool map_next_leaf(struct map *m, struct leaf_owner *leaf)
 {
     if (!list_more(&m->leaves)) return false;
-    leaf_owner_read(&m->leaves, leaf);
+    map_leaf_read(&m->leaves, leaf);
     return m->leaves.error == TERRANE_ERR_OK;
 }
 

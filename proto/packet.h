@@ -12,7 +12,7 @@
 
 #include "proto/wire.h"
 
-#define PROTOCOL_VERSION 1u
+#define PROTOCOL_VERSION 2u
 
 struct packet {
     struct node_id from, to;

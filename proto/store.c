@@ -1,15 +1,18 @@
 #include "proto/store.h"
 
-#include "common/geometry.h"
 #include "proto/codec.h"
 
 void store_map_begin(struct writer *w, const struct store_map *m)
 {
     writer_array(w, 7);
-    if (m->term == 0)
+    if (m->term == 0) {
         writer_nil(w);
-    else
-        welcome_encode(w, &(struct welcome){.node = m->leader, .term = m->term, .world = m->world});
+    } else {
+        writer_array(w, 3);
+        writer_uint(w, m->leader.v);
+        writer_uint(w, m->term);
+        world_write(w, &m->world);
+    }
     writer_uint(w, m->rev);
     writer_bool(w, m->whole);
 }
@@ -21,12 +24,8 @@ void store_list(struct writer *w, uint32_t count)
 
 void store_add_leaf(struct writer *w, const struct store_leaf *leaf)
 {
-    writer_array(w, 7);
-    writer_uint(w, leaf->owner.leaf.v);
-    writer_uint(w, leaf->owner.epoch);
-    writer_uint(w, leaf->owner.primary.v);
-    writer_uint(w, leaf->owner.standby.v);
-    writer_uint(w, leaf->owner.feed);
+    writer_array(w, 8);
+    leaf_owner_write(w, &leaf->owner);
     writer_str(w, leaf->primary);
     writer_str(w, leaf->standby);
 }
@@ -48,21 +47,10 @@ void store_add_gone_server(struct writer *w, const char *name)
     writer_str(w, name);
 }
 
-static struct quadkey key_read(struct cursor *c)
-{
-    struct quadkey key = {cursor_uint(c, UINT64_MAX)};
-    if (c->error == TERRANE_ERR_OK && !quadkey_valid(key.v)) cursor_fail(c, TERRANE_ERR_MESSAGE_RANGE);
-    return key;
-}
-
 static void leaf_read(struct cursor *c, struct store_leaf *leaf)
 {
-    (void)cursor_array(c, 7, 7);
-    leaf->owner.leaf = key_read(c);
-    leaf->owner.epoch = word_read(c);
-    leaf->owner.primary = node_or_none_read(c);
-    leaf->owner.standby = node_or_none_read(c);
-    leaf->owner.feed = choice_read(c, NODE_FEEDS - 1);
+    (void)cursor_array(c, 8, 8);
+    leaf_owner_read(c, &leaf->owner);
     cursor_str(c, leaf->primary, sizeof leaf->primary);
     cursor_str(c, leaf->standby, sizeof leaf->standby);
 }
@@ -78,22 +66,13 @@ static void server_read(struct cursor *c, struct store_server *server)
 
 static void head_of_map_read(struct cursor *c, struct store_map *m)
 {
-    struct welcome welcome;
     (void)cursor_array(c, 7, 7);
     if (!cursor_nil(c)) {
-        struct cursor inner = *c;
-        cursor_skip(c);
-        inner.end = c->at;
-        if (c->error != TERRANE_ERR_OK) return;
-        enum terrane_error error = welcome_decode(inner, &welcome);
-        if (error == TERRANE_ERR_OK && welcome.term == 0) error = TERRANE_ERR_MESSAGE_RANGE;
-        if (error != TERRANE_ERR_OK) {
-            cursor_fail(c, error);
-            return;
-        }
-        m->term = welcome.term;
-        m->leader = welcome.node;
-        m->world = welcome.world;
+        (void)cursor_array(c, 3, 3);
+        m->leader = node_read(c);
+        m->term = number_read(c);
+        if (m->term == 0) cursor_fail(c, TERRANE_ERR_MESSAGE_RANGE);
+        world_read(c, &m->world);
     }
     m->rev = number_read(c);
     m->whole = cursor_bool(c);
@@ -113,7 +92,7 @@ enum terrane_error store_map_decode(const uint8_t *bytes, size_t size, struct st
     list_close(&out->leaves, &c);
     out->gone_leaf_count = cursor_array(&c, 0, LIMIT_LEAVES);
     out->gone_leaves = list_open(&c);
-    for (uint32_t i = 0; i < out->gone_leaf_count && c.error == TERRANE_ERR_OK; i++) (void)key_read(&c);
+    for (uint32_t i = 0; i < out->gone_leaf_count && c.error == TERRANE_ERR_OK; i++) (void)quadkey_read(&c);
     list_close(&out->gone_leaves, &c);
     out->server_count = cursor_array(&c, 0, LIMIT_NODES);
     out->servers = list_open(&c);
@@ -137,7 +116,7 @@ bool store_next_leaf(struct store_map *m, struct store_leaf *leaf)
 bool store_next_gone_leaf(struct store_map *m, struct quadkey *leaf)
 {
     if (!list_more(&m->gone_leaves)) return false;
-    *leaf = key_read(&m->gone_leaves);
+    *leaf = quadkey_read(&m->gone_leaves);
     return m->gone_leaves.error == TERRANE_ERR_OK;
 }
 

@@ -6,9 +6,9 @@
  * the same epoch with another primary: else STORE_CONFLICT and nothing is written. An empty store takes only a whole
  * map, so that no part is ever taken for a world. Saving the same once more is fine.
  *
- *   [WELCOME message, rev, whole, [leaf...], [gone leaf...], [server...], [gone name...]]
- *   WELCOME     leader, term and world (messages.h); nil for an empty store, rev is 0 then
- *   leaf        [quadkey, epoch, primary, standby, feed, primary's name, standby's name]
+ *   [head, rev, whole, [leaf...], [gone leaf...], [server...], [gone name...]]
+ *   head        [leader, term, world], the world as in WELCOME; nil for an empty store, rev is 0 then
+ *   leaf        [quadkey, epoch, since, primary, standby, feed, primary's name, standby's name]
  *   server      [node_info, capacity]
  *
  * What it is not: the store's own representation (io/store, docs/STORE.md).

@@ -297,7 +297,7 @@ static void floor_raise(struct directory *d, uint64_t now_us, uint32_t entity, u
     if (e->winner != DIRECTORY_NONE && d->claims[e->winner].version < e->floor) entity_lapse(d, entity);
 }
 
-void directory_release(struct directory *d, uint64_t now_us, uint32_t claim, enum release how, uint64_t moved)
+void directory_release(struct directory *d, uint64_t now_us, uint32_t claim, enum claim_release how, uint64_t moved)
 {
     struct claim *c = &d->claims[claim];
     uint32_t entity = c->entity;

@@ -80,7 +80,7 @@ struct directory {
     bool telling;
 };
 
-enum release {
+enum claim_release {
     RELEASE_HELD,    /* its next leaf may not have spoken yet */
     RELEASE_AT_ONCE, /* it is where nobody looks any more; older knowledge is not shown instead */
     RELEASE_ENDED    /* its life is over */
@@ -95,7 +95,7 @@ uint32_t directory_claim(struct directory *d, uint32_t leaf, uint32_t slot, cons
 /* The claim says all this now (a snapshot's item of the same id). Returns its index, perhaps another one. */
 uint32_t directory_renew(struct directory *d, uint64_t now_us, uint32_t claim, const struct entity_record *record);
 /* moved: the version under which another leaf has it now; 0: unknown. */
-void directory_release(struct directory *d, uint64_t now_us, uint32_t claim, enum release how, uint64_t moved);
+void directory_release(struct directory *d, uint64_t now_us, uint32_t claim, enum claim_release how, uint64_t moved);
 void directory_supersede(struct directory *d, uint64_t now_us, struct entity_id id, uint64_t version);
 void directory_adopt(struct directory *d, uint64_t now_us, const struct entity_record *record);
 

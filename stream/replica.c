@@ -111,7 +111,7 @@ void replica_open(struct replicas *r, struct replica *leaf, struct quadkey key)
     replica_ask(r, leaf);
 }
 
-void replica_close(struct replicas *r, struct replica *leaf, enum release how)
+void replica_close(struct replicas *r, struct replica *leaf, enum claim_release how)
 {
     for (uint32_t slot = 0; slot < leaf->slot_end; slot++) {
         if (leaf->claims[slot] != DIRECTORY_NONE)

@@ -71,7 +71,7 @@ struct replicas {
 };
 
 void replica_open(struct replicas *r, struct replica *leaf, struct quadkey key);
-void replica_close(struct replicas *r, struct replica *leaf, enum release how);
+void replica_close(struct replicas *r, struct replica *leaf, enum claim_release how);
 /* Subscribes (again) now. */
 void replica_ask(struct replicas *r, struct replica *leaf);
 void replica_set_epoch(struct replicas *r, struct replica *leaf, uint32_t epoch);

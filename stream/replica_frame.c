@@ -106,7 +106,7 @@ static void forget_entering(struct replicas *r, struct frame f)
 
 /* Of ghosts, only who went to a leaf whose stream is followed is waited for: it is shown there once, wherever it
  * stands. A region's follower waits for all of them: it follows a leaf when it hears that it must. */
-static enum release release_for(const struct replicas *r, enum left_reason reason, struct quadkey to)
+static enum claim_release release_for(const struct replicas *r, enum left_reason reason, struct quadkey to)
 {
     if (reason == LEFT_GONE) return RELEASE_ENDED;
     if (r->options.kind == STREAM_REGION) return RELEASE_HELD;

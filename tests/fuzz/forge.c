@@ -146,15 +146,22 @@ static void forge_member(struct forge *f, struct writer *w, enum message_kind ki
         hello_encode(w, &m);
     } else if (kind == MESSAGE_WELCOME) {
         struct welcome m = {.node = forge_real_node(f), .term = input_byte(f->in), .world = f->world};
+        m.lease_us = 250000;
         if (input_byte(f->in) == 7) m.world.tick_hz++;
         welcome_encode(w, &m);
     } else if (kind == MESSAGE_HEARTBEAT) {
         struct heartbeat m = {.term = input_byte(f->in), .rev = input_byte(f->in), .count = input_choice(f->in, 4)};
+        m.stamp = input_byte(f->in);
+        m.echo = input_byte(f->in);
         heartbeat_begin(w, &m);
         for (uint32_t i = 0; i < m.count; i++) {
             struct leaf_load load = {.leaf = forge_leaf(f), .epoch = input_byte(f->in), .owned = input_word(f->in)};
             heartbeat_add(w, &load);
         }
+        uint32_t stands = input_choice(f->in, 4);
+        heartbeat_stands(w, stands);
+        for (uint32_t i = 0; i < stands; i++)
+            heartbeat_add_stand(w, &(struct leaf_stand){.leaf = forge_leaf(f), .epoch = input_byte(f->in)});
     } else if (kind == MESSAGE_BYE) {
         bye_encode(w);
     } else if (kind == MESSAGE_MAP) {

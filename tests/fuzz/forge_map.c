@@ -19,7 +19,8 @@ static void nodes_write(struct writer *w, bool second_peer)
 
 static void leaf_write(struct writer *w, struct quadkey leaf, uint64_t primary, uint32_t epoch)
 {
-    struct leaf_owner owner = {.leaf = leaf, .epoch = epoch, .primary = {primary}, .feed = (uint32_t)leaf.v & 1};
+    struct leaf_owner owner = {.leaf = leaf, .epoch = epoch, .since = epoch, .primary = {primary}};
+    owner.feed = (uint32_t)leaf.v & 1;
     map_add_leaf(w, &owner);
 }
 
@@ -70,7 +71,7 @@ static struct store_leaf stored_leaf(struct forge *f, struct quadkey key)
 {
     static const uint64_t owners[] = {FORGE_PEER, FORGE_PEER + 1, FORGE_SELF, 0};
     uint8_t how = input_byte(f->in);
-    struct store_leaf leaf = {.owner = {.leaf = key, .epoch = how >> 4}};
+    struct store_leaf leaf = {.owner = {.leaf = key, .epoch = how >> 4, .since = how >> 4}};
     leaf.owner.primary.v = owners[how & 3];
     if (leaf.owner.primary.v != 0) strcpy(leaf.primary, forge_node(leaf.owner.primary.v, ROLE_CELLSERVER).name);
     if (how & 4) strcpy(leaf.standby, "other");

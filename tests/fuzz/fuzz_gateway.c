@@ -143,7 +143,7 @@ static void begin(struct stage *s)
 {
     stage_event(s, (struct event){.kind = EVENT_START});
     stage_event(s, (struct event){.kind = EVENT_PEER_UP, .node = NODE_COORDINATOR});
-    welcome_encode(&s->message, &(struct welcome){{FORGE_COORDINATOR}, 1, s->forge.world});
+    welcome_encode(&s->message, &(struct welcome){{FORGE_COORDINATOR}, 1, s->forge.world, 250000});
     stage_say(s, 0, false);
     writer_clear(&s->message);
     forge_first_map(&s->forge, &s->message, FORGE_PEER);

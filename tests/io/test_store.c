@@ -208,7 +208,7 @@ static struct world strange_world(void)
 
 static struct store_leaf leaf_of(const char *key, uint32_t epoch, uint64_t node, const char *name)
 {
-    struct store_leaf leaf = {.owner = {.epoch = epoch, .primary = {node}, .feed = 1}};
+    struct store_leaf leaf = {.owner = {.epoch = epoch, .since = epoch, .primary = {node}, .feed = 1}};
     ck_assert_int_eq(quadkey_parse(key, strlen(key), &leaf.owner.leaf), TERRANE_ERR_OK);
     snprintf(leaf.primary, sizeof leaf.primary, "%s", name);
     return leaf;

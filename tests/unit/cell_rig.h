@@ -196,6 +196,7 @@ static inline void rig_tick(struct rig *rig)
     rig->now_us += 50000;
     for (uint32_t i = 0; i < RIG_SERVERS; i++) {
         heartbeat_begin(&rig->w, &(struct heartbeat){.term = 1, .rev = 1});
+        heartbeat_stands(&rig->w, 0);
         ck_assert_int_eq(session_push_fast(rig->coordinator[i], rig->w.data, rig->w.size), TERRANE_ERR_OK);
         writer_clear(&rig->w);
         rig_flush(rig, i, rig->gateway[i]); /* acks */
@@ -218,6 +219,7 @@ static inline void rig_map(struct rig *rig, uint64_t rev, uint32_t epoch)
         for (uint32_t k = 0; k < 4; k++) {
             map_add_leaf(&rig->w, &(struct leaf_owner){.leaf = quadkey_child(QUADKEY_ROOT, k),
                                                        .epoch = epoch,
+                                                       .since = epoch,
                                                        .primary = rig_node(k % 2)});
         }
         map_list(&rig->w, 0);
@@ -241,7 +243,8 @@ static inline void rig_open(struct rig *rig, const struct world *world)
     for (uint32_t i = 0; i < RIG_SERVERS; i++) {
         rig_step(rig, i, &(struct event){.kind = EVENT_START});
         writer_clear(&rig->w);
-        welcome_encode(&rig->w, &(struct welcome){.node = rig_coordinator, .term = 1, .world = *world});
+        welcome_encode(&rig->w,
+                       &(struct welcome){.node = rig_coordinator, .term = 1, .world = *world, .lease_us = 250000});
         ck_assert_int_eq(session_push_fast(rig->coordinator[i], rig->w.data, rig->w.size), TERRANE_ERR_OK);
         rig_flush(rig, i, rig->coordinator[i]);
     }

@@ -410,9 +410,17 @@ static inline void tester_beat(struct fixture *f, struct tester *t, uint32_t own
             else
                 heartbeat_add(&f->message, &(struct leaf_load){leaf->leaf, leaf->epoch, owned});
         }
+        heartbeat_stands(&f->message, 0);
     }
     ck_assert_int_eq(session_push_fast(t->session, f->message.data, f->message.size), TERRANE_ERR_OK);
     tester_flush(f, t, t->session);
+}
+
+/* A heartbeat without lists. */
+static inline void heartbeat_bare(struct writer *w, const struct heartbeat *m)
+{
+    heartbeat_begin(w, m);
+    heartbeat_stands(w, 0);
 }
 
 static inline void tester_bye(struct fixture *f, struct tester *t)

@@ -262,7 +262,7 @@ static inline void rig_say(struct rig *rig, struct rig_peer *peer)
 
 static inline void rig_welcome(struct rig *rig)
 {
-    struct welcome welcome = {.node = rig->coordinator.node, .term = 1, .world = rig->world};
+    struct welcome welcome = {.node = rig->coordinator.node, .term = 1, .world = rig->world, .lease_us = 250000};
     welcome_encode(&rig->w, &welcome);
     ck_assert_int_eq(session_push_fast(rig->coordinator.session, rig->w.data, rig->w.size), TERRANE_ERR_OK);
     writer_clear(&rig->w);
@@ -292,7 +292,8 @@ static inline void rig_map(struct rig *rig, const struct leaf_owner *leaves, uin
 static inline void rig_quadrants(struct leaf_owner leaves[4])
 {
     for (uint32_t i = 0; i < 4; i++)
-        leaves[i] = (struct leaf_owner){.leaf = quadkey_child(QUADKEY_ROOT, i), .epoch = 1, .primary = SERVER(i)};
+        leaves[i] =
+            (struct leaf_owner){.leaf = quadkey_child(QUADKEY_ROOT, i), .epoch = 1, .since = 1, .primary = SERVER(i)};
 }
 
 static inline struct session *rig_session(struct node_id self)

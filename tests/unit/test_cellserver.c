@@ -256,7 +256,7 @@ START_TEST(who_may_not_say_something_is_not_heard)
     cellserver_stats(rig.servers[0], &before);
     offer_begin(&rig.w, &(struct offer){.from = {5}, .to = {4}, .from_epoch = 1, .to_epoch = 1, .count = 0});
     rig_say(&rig, 0, true); /* a hand-off from a gateway */
-    welcome_encode(&rig.w, &(struct welcome){.node = rig_gateway, .term = 9, .world = rig.world});
+    welcome_encode(&rig.w, &(struct welcome){.node = rig_gateway, .term = 9, .world = rig.world, .lease_us = 250000});
     rig_say(&rig, 0, false);
     cellserver_stats(rig.servers[0], &after);
     ck_assert_uint_eq(after.malformed, before.malformed + 2);

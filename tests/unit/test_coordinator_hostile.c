@@ -113,6 +113,7 @@ START_TEST(loads_of_foreign_leaves_other_epochs_and_newer_terms_are_not_believed
         heartbeat_add(&f.message, &(struct leaf_load){leaf.leaf, own ? leaf.epoch + 1 : leaf.epoch, 1000});
     }
     heartbeat_add(&f.message, &(struct leaf_load){{1}, 1, 1000});
+    heartbeat_stands(&f.message, 0);
     ck_assert_int_eq(session_push_fast(a->session, f.message.data, f.message.size), TERRANE_ERR_OK);
     tester_flush(&f, a, a->session);
     ck_assert_uint_eq(refused(&f), count + 1);
@@ -164,7 +165,7 @@ START_TEST(damaged_packets_of_a_member_never_crash_and_move_no_leaf)
         if (round % 3 == 0)
             hello_encode(&f.message, &(struct hello){.info = a->info, .capacity = 100});
         else if (round % 3 == 1)
-            heartbeat_begin(&f.message, &(struct heartbeat){.term = 1, .rev = 3});
+            heartbeat_bare(&f.message, &(struct heartbeat){.term = 1, .rev = 3});
         else
             map_request_encode(&f.message, &(struct map_request){.rev = 3});
         struct packet head = {.from = {101}, .to = {round % 2 == 0 ? 900 : 0}, .fast_total = 100 + round};

@@ -70,7 +70,9 @@ static void say_map(struct hostile *h)
     uint32_t leaves = draw(h, 5);
     map_list(&h->rig.w, leaves);
     for (uint32_t i = 0; i < leaves; i++) {
-        struct leaf_owner leaf = {.leaf = some_leaf(h), .epoch = 1 + draw(h, 9), .primary = SERVER(draw(h, 5))};
+        uint32_t epoch = 1 + draw(h, 9);
+        struct leaf_owner leaf = {.leaf = some_leaf(h), .epoch = epoch, .primary = SERVER(draw(h, 5))};
+        leaf.since = 1 + draw(h, epoch);
         map_add_leaf(&h->rig.w, &leaf);
     }
     map_list(&h->rig.w, 1);

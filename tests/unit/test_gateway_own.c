@@ -95,7 +95,7 @@ START_TEST(enter_waits_for_an_owner_of_the_place)
     rig_run(&rig, 1000000);
     ck_assert_uint_eq(rig_told(&rig, TOLD_DONE), 0);
     leaves[0].primary = SERVER(2);
-    leaves[0].epoch = 2;
+    leaves[0].epoch = leaves[0].since = 2;
     rig_map(&rig, leaves, 4, 4);
     rig_run(&rig, 3000);
     ck_assert_uint_eq(last_enter(&rig.servers[2]).request, request);
@@ -115,7 +115,7 @@ START_TEST(a_refused_enter_is_tried_again_with_the_newer_map)
     ck_assert_uint_eq(rig_messages(&rig.servers[0], MESSAGE_ENTER), 1);
     rig_quadrants(leaves);
     leaves[0].primary = SERVER(3);
-    leaves[0].epoch = 2;
+    leaves[0].epoch = leaves[0].since = 2;
     rig_map(&rig, leaves, 4, 4);
     rig_run(&rig, 3000);
     ck_assert_uint_eq(last_enter(&rig.servers[3]).request, request);
@@ -362,7 +362,7 @@ START_TEST(an_entity_whose_server_vanished_is_lost_after_a_while)
     rig.told_count = 0;
     rig_quadrants(leaves);
     leaves[2].primary = SERVER(1);
-    leaves[2].epoch = 2;
+    leaves[2].epoch = leaves[2].since = 2;
     /* Server 2 leaves the map: the first two stay, then the fourth is gone too. */
     rig_map(&rig, leaves, 4, 2);
     rig_run(&rig, 1900000);
@@ -389,7 +389,7 @@ START_TEST(an_entity_that_was_handed_over_before_its_server_vanished_is_not_lost
     uint64_t version = rig_enter(&rig, 7, 100, 6500, 50, 2);
     rig_quadrants(leaves);
     leaves[2].primary = SERVER(1);
-    leaves[2].epoch = 2;
+    leaves[2].epoch = leaves[2].since = 2;
     rig_map(&rig, leaves, 4, 2);
     rig_run(&rig, 1000000);
     rig_owner(&rig, 1, 7, version + 1);
@@ -409,7 +409,7 @@ START_TEST(a_leaf_that_changed_its_server_while_both_live_loses_nobody)
     rig_enter(&rig, 7, 100, 6500, 50, 2);
     rig_quadrants(leaves);
     leaves[2].primary = SERVER(1);
-    leaves[2].epoch = 2;
+    leaves[2].epoch = leaves[2].since = 2;
     rig_map(&rig, leaves, 4, 4);
     ck_assert(!gateway_calm(rig.g));
     rig_run(&rig, 5000000);

@@ -55,7 +55,7 @@ START_TEST(an_emit_goes_to_the_owner_of_the_place_and_again_if_it_was_not)
     rig_result(&rig, 1, request, 0, TERRANE_ERR_NOT_OWNER, 0);
     rig_quadrants(leaves);
     leaves[1].primary = SERVER(2);
-    leaves[1].epoch = 2;
+    leaves[1].epoch = leaves[1].since = 2;
     rig_map(&rig, leaves, 4, 4);
     rig_run(&rig, 3000);
     ck_assert_int_eq(emit_decode(rig_cursor(rig_last(&rig.servers[2], MESSAGE_EMIT)), &emit), TERRANE_ERR_OK);
@@ -216,7 +216,7 @@ START_TEST(a_query_does_not_wait_for_servers_that_are_gone_or_never_were)
     items(&rig, 0, request, NULL, 0, 0, 1, TERRANE_ERR_OK);
     rig_quadrants(leaves);
     leaves[2].primary = leaves[3].primary = NODE_NONE;
-    leaves[2].epoch = leaves[3].epoch = 2;
+    leaves[2].epoch = leaves[3].epoch = leaves[2].since = leaves[3].since = 2;
     rig_map(&rig, leaves, 4, 2);
     ck_assert_int_eq(rig_last_told(&rig, TOLD_DONE)->error, TERRANE_ERR_REGION_UNOWNED);
     ck_assert_int_eq(gateway_query_circle(rig.g, 100, 7000, 100, -1, &request), TERRANE_ERR_OK);

@@ -100,6 +100,7 @@ START_TEST(a_silent_coordinator_is_sought_and_play_goes_on)
     int hellos = rig.hellos;
     for (int i = 0; i < 12; i++) {
         heartbeat_begin(&rig.w, &beat);
+        heartbeat_stands(&rig.w, 0);
         ck_assert_int_eq(session_push_fast(rig.coordinator.session, rig.w.data, rig.w.size), TERRANE_ERR_OK);
         writer_clear(&rig.w);
         rig_pump(&rig, &rig.coordinator);
@@ -164,7 +165,7 @@ START_TEST(a_coordinator_of_another_world_or_an_older_term_is_refused)
     ck_assert_int_eq(rig_last_told(&rig, TOLD_ERROR)->error, TERRANE_ERR_WORLD_MISMATCH);
     ck_assert_double_eq(gateway_world(rig.g)->cell_size, 50);
     rig.world.cell_size = 50;
-    struct welcome old = {.node = rig.coordinator.node, .term = 0, .world = rig.world};
+    struct welcome old = {.node = rig.coordinator.node, .term = 0, .world = rig.world, .lease_us = 250000};
     welcome_encode(&rig.w, &old);
     ck_assert_int_eq(session_push_fast(rig.coordinator.session, rig.w.data, rig.w.size), TERRANE_ERR_OK);
     writer_clear(&rig.w);
@@ -193,7 +194,7 @@ START_TEST(a_change_to_an_unknown_map_is_not_taken_but_asked_for)
 {
     struct rig rig = {0};
     rig_open_ready(&rig);
-    struct leaf_owner leaf = {.leaf = quadkey_child(QUADKEY_ROOT, 0), .epoch = 2, .primary = SERVER(3)};
+    struct leaf_owner leaf = {.leaf = quadkey_child(QUADKEY_ROOT, 0), .epoch = 2, .since = 2, .primary = SERVER(3)};
     map_change(&rig, rig.rev + 2, rig.rev + 1, &leaf);
     rig_run(&rig, 3000);
     ck_assert_uint_eq(rig_messages(&rig.coordinator, MESSAGE_MAP_REQUEST), 1);

@@ -102,7 +102,7 @@ START_TEST(a_leaf_with_a_new_owner_is_asked_for_there)
     rig_views(&rig, 0, 7, version, VIEW_CHANGES, NULL, 0, &nine, 1);
     rig_quadrants(leaves);
     leaves[0].primary = SERVER(3);
-    leaves[0].epoch = 2;
+    leaves[0].epoch = leaves[0].since = 2;
     rig_map(&rig, leaves, 4, 4);
     rig_run(&rig, 3000);
     ck_assert(quadkey_equal(last_subscribe(&rig.servers[3], MESSAGE_SUBSCRIBE).leaf, leaves[0].leaf));
@@ -148,9 +148,9 @@ START_TEST(a_split_leaf_is_replaced_by_its_children_and_a_merged_one_by_its_pare
     rig_quadrants(whole);
     struct quadkey first = whole[0].leaf;
     for (uint32_t i = 0; i < 4; i++)
-        split[i] = (struct leaf_owner){quadkey_child(first, i), 2, SERVER(i), NODE_NONE, 0};
+        split[i] = (struct leaf_owner){quadkey_child(first, i), 2, 2, SERVER(i), NODE_NONE, 0};
     memcpy(split + 4, whole + 1, 3 * sizeof *whole);
-    whole[0].epoch = 3;
+    whole[0].epoch = whole[0].since = 3;
     rig_map(&rig, split, 7, 4);
     rig_run(&rig, 3000);
     ck_assert_uint_eq(watched(&rig), 1);

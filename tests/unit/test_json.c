@@ -66,7 +66,7 @@ END_TEST
 
 static void payload_write(struct writer *w)
 {
-    struct store_leaf leaf = {.owner = {{5}, 3, {77}, {0}, 1}, .primary = "cell-1"};
+    struct store_leaf leaf = {.owner = {{5}, 3, 2, {77}, {0}, 1}, .primary = "cell-1"};
     struct store_server server = {.capacity = 100, .info = {.role = ROLE_CELLSERVER, .node = {77}, .name = "cell-1"}};
     writer_clear(w);
     store_map_begin(w,

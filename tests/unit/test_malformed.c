@@ -445,7 +445,7 @@ static void hello_beyond_ascii(struct writer *w)
 
 static void forge_world(struct writer *w, void (*spoil)(struct world *))
 {
-    struct welcome m = {.node = {16}, .term = 1, .world = world_default()};
+    struct welcome m = {.node = {16}, .term = 1, .world = world_default(), .lease_us = 250000};
     spoil(&m.world);
     welcome_encode(w, &m);
 }

@@ -37,6 +37,7 @@ static void hello_gateway(struct writer *w)
 static void welcome(struct writer *w)
 {
     struct welcome m = {.node = {99}, .term = 3, .world = world_default()};
+    m.lease_us = 250000;
     m.world.origin_x = m.world.origin_y = -6400;
     welcome_encode(w, &m);
 }
@@ -44,14 +45,19 @@ static void welcome(struct writer *w)
 static void heartbeat_loaded(struct writer *w)
 {
     struct heartbeat m = {.term = 3, .rev = 12, .tick = 1200, .ticks_late = 2, .ghosts = 40, .count = 2};
+    m.stamp = 61000000;
+    m.echo = 60950000;
     heartbeat_begin(w, &m);
     heartbeat_add(w, &(struct leaf_load){.leaf = {19}, .epoch = 1, .owned = 250});
     heartbeat_add(w, &(struct leaf_load){.leaf = {76}, .epoch = 4, .owned = 0});
+    heartbeat_stands(w, 1);
+    heartbeat_add_stand(w, &(struct leaf_stand){.leaf = {5}, .epoch = 3});
 }
 
 static void heartbeat_bare(struct writer *w)
 {
     heartbeat_begin(w, &(struct heartbeat){.term = 3, .rev = 12});
+    heartbeat_stands(w, 0);
 }
 
 static void map_whole(struct writer *w)
@@ -61,7 +67,8 @@ static void map_whole(struct writer *w)
     map_add_node(w, &server);
     map_add_node(w, &gateway);
     map_list(w, 2);
-    map_add_leaf(w, &(struct leaf_owner){.leaf = {4}, .epoch = 1, .primary = {4660}, .standby = {4661}, .feed = 1});
+    map_add_leaf(
+        w, &(struct leaf_owner){.leaf = {4}, .epoch = 3, .since = 1, .primary = {4660}, .standby = {4661}, .feed = 1});
     map_add_leaf(w, &(struct leaf_owner){.leaf = {5}});
     map_list(w, 0);
     map_list(w, 0);
@@ -72,7 +79,7 @@ static void map_second_part(struct writer *w)
     map_begin(w, &(struct map){.term = 3, .rev = 12, .part = 1, .parts = 2});
     map_list(w, 0);
     map_list(w, 1);
-    map_add_leaf(w, &(struct leaf_owner){.leaf = {7}, .epoch = 9, .primary = {4660}});
+    map_add_leaf(w, &(struct leaf_owner){.leaf = {7}, .epoch = 9, .since = 9, .primary = {4660}});
     map_list(w, 0);
     map_list(w, 0);
 }
@@ -82,7 +89,7 @@ static void map_delta(struct writer *w)
     map_begin(w, &(struct map){.term = 3, .rev = 14, .base = 12, .parts = 1});
     map_list(w, 0);
     map_list(w, 1);
-    map_add_leaf(w, &(struct leaf_owner){.leaf = {16}, .epoch = 2, .primary = {4660}});
+    map_add_leaf(w, &(struct leaf_owner){.leaf = {16}, .epoch = 2, .since = 1, .primary = {4660}});
     map_list(w, 1);
     map_add_gone_node(w, (struct node_id){4661});
     map_list(w, 1);
