@@ -44,7 +44,7 @@ void story_calm(struct sim *sim)
 {
     sim_calm(sim);
     hold(sim);
-    sim_stir(sim);
+    sim_stir(sim, 0);
 }
 
 struct position story_place(const struct sim *sim, const char *leaf, double x, double y)

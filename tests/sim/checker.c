@@ -21,7 +21,7 @@ static uint8_t *held(struct sim *sim, uint32_t observer, uint32_t subject)
 
 static uint64_t window_start(const struct sim *sim)
 {
-    return sim->now_us > sim->plan.window_us ? sim->now_us - sim->plan.window_us : 0;
+    return faults_window(sim, sim->now_us);
 }
 
 /* ---- callbacks ---- */
@@ -37,7 +37,7 @@ static uint32_t observer_of(struct checker_context *c, uint64_t id, const char *
                       (unsigned long long)id);
         return WALKER_NONE;
     }
-    if (sim->crowd.walkers[observer].presence == ABSENT) {
+    if (sim->crowd.walkers[observer].presence == ABSENT || sim->crowd.walkers[observer].presence == ORPHANED) {
         sim_violation(sim, "%s for observer %llu, which has left", what, (unsigned long long)id);
         return WALKER_NONE;
     }
@@ -114,6 +114,20 @@ static void on_see(void *context, uint64_t observer, const struct terrane_entity
     if (plants_strike(c->sim, PLANT_SEE_TWICE)) take_see(c, observer, subject);
 }
 
+/* Nothing may blink: not with a whole network, and not when servers die. */
+static void judge_unsee(struct sim *sim, uint32_t observer, uint32_t subject)
+{
+    const struct walker *o = &sim->crowd.walkers[observer], *s = &sim->crowd.walkers[subject];
+    struct span from, to;
+    uint64_t from_us = window_start(sim);
+    if (from_us == 0 || (sim->plan.faults != FAULTS_NONE && sim->plan.faults != FAULTS_DEATHS)) return;
+    span_of(sim, o, from_us, &from);
+    span_of(sim, s, from_us, &to);
+    if (view_always(&sim->plan, &from, &to))
+        sim_violation(sim, "blink: %llu loses %llu, in its view for %.1f s", (unsigned long long)o->id,
+                      (unsigned long long)s->id, (double)(sim->now_us - from_us) / 1e6);
+}
+
 static void on_unsee(void *context, uint64_t observer_id, uint64_t subject_id)
 {
     struct checker_context *c = context;
@@ -129,6 +143,7 @@ static void on_unsee(void *context, uint64_t observer_id, uint64_t subject_id)
         sim_violation(sim, "unsee of %llu by %llu without a see", (unsigned long long)subject_id,
                       (unsigned long long)observer_id);
     *held(sim, observer, subject) = 0;
+    judge_unsee(sim, observer, subject);
     if (sim->plan.callbacks_act) crowd_inside_callback(sim, observer);
 }
 
@@ -166,7 +181,7 @@ static void take_event(struct checker_context *c, uint64_t observer_id, const st
         sim_violation(sim, "event %u is told to %llu twice", event->code, (unsigned long long)observer_id);
     const struct walker *w = &sim->crowd.walkers[observer];
     e->told[observer] = w->life;
-    uint64_t from_us = e->at_us > sim->plan.window_us ? e->at_us - sim->plan.window_us : 0;
+    uint64_t from_us = faults_window(sim, e->at_us);
     if (w->layer != e->layer || !span_possibly_within(w, from_us, e->place, e->radius, false))
         sim_violation(sim, "event %u is told to %llu, which was not near", event->code,
                       (unsigned long long)observer_id);
@@ -198,6 +213,10 @@ static void on_found(void *context, uint64_t request, const struct terrane_entit
 static void on_error(void *context, uint64_t id, enum terrane_error error, const char *text)
 {
     struct checker_context *c = context;
+    if (c->sim->plan.faults == FAULTS_BEYOND && error == TERRANE_ERR_ENTITY_LOST) {
+        checker_lost(c->sim, c->gateway, id);
+        return;
+    }
     sim_violation(c->sim, "gateway %u reports an error for %llu: %s (%s)", c->gateway, (unsigned long long)id,
                   terrane_error_name(error), text != NULL ? text : "");
 }
@@ -210,6 +229,45 @@ const struct terrane_callbacks checker_callbacks = {.see = on_see,
                                                     .found = on_found,
                                                     .error = on_error};
 
+/* ---- deaths ---- */
+
+static void forget_views(struct sim *sim, uint32_t observer)
+{
+    memset(held(sim, observer, 0), 0, sim->checker.count);
+}
+
+void checker_gateway_gone(struct sim *sim, uint32_t gateway)
+{
+    requests_forget(sim, gateway);
+    for (uint32_t i = 0; i < sim->crowd.count; i++) {
+        struct walker *w = &sim->crowd.walkers[i];
+        if (w->gateway != gateway || w->presence == ABSENT) continue;
+        w->orphan_sure = w->presence == PRESENT;
+        w->presence = ORPHANED;
+        w->orphaned_us = sim->now_us;
+        w->unlisted_us = 0;
+        forget_views(sim, i);
+    }
+}
+
+void checker_lost(struct sim *sim, uint32_t gateway, uint64_t id)
+{
+    uint32_t walker = checker_walker(sim, id);
+    sim_say(sim, "g%u %llu is lost", gateway, (unsigned long long)id);
+    if (walker == WALKER_NONE || sim->crowd.walkers[walker].gateway != gateway) {
+        sim_violation(sim, "gateway %u says that %llu is lost, which is not its own", gateway, (unsigned long long)id);
+        return;
+    }
+    struct walker *w = &sim->crowd.walkers[walker];
+    sim->checker.lost++;
+    for (uint32_t s = 0; s < sim->checker.count; s++)
+        if (*held(sim, walker, s) != 0)
+            sim_violation(sim, "%llu is lost, but its see of %llu had no unsee", (unsigned long long)id,
+                          (unsigned long long)sim->crowd.walkers[s].id);
+    w->presence = ABSENT;
+    w->left_us = sim->now_us;
+}
+
 /* ---- as time passes ---- */
 
 /* Pairs that must be seen by now, and pairs that must not be seen any more. */
@@ -217,7 +275,8 @@ static void look_at_windows(struct sim *sim)
 {
     struct checker *k = &sim->checker;
     uint64_t from_us = window_start(sim);
-    if (from_us == 0) return;
+    /* In trouble a view may go wrong; it must be right a window after. */
+    if (from_us == 0 || faults_troubled(sim, from_us)) return;
     for (uint32_t i = 0; i < k->count; i++) span_of(sim, &sim->crowd.walkers[i], from_us, &k->spans[i]);
     for (uint32_t o = 0; o < k->count && !sim->violated; o++) {
         for (uint32_t s = 0; s < k->count; s++) {
@@ -239,6 +298,7 @@ void checker_look(struct sim *sim)
 {
     uint64_t look = sim->checker.looks++;
     census_look(sim, false);
+    faults_look(sim);
     if (look % 10 == 0) census_leaves(sim);
     if (look % 15 == 0) look_at_windows(sim);
     if (look % 15 == 7) emissions_look(sim);
@@ -253,8 +313,10 @@ void checker_open(struct sim *sim)
     k->held = calloc((size_t)k->count * k->count + 1, 1);
     k->spans = calloc(k->count + 1u, sizeof *k->spans);
     k->owned = calloc(k->count + 1u, sizeof *k->owned);
+    k->copies = calloc((size_t)sim->plan.servers * k->count + 1u, sizeof *k->copies);
     k->replied = calloc(k->count + 1u, 1);
-    CHECK(k->held != NULL && k->spans != NULL && k->owned != NULL && k->replied != NULL);
+    checker_leaves_open(sim);
+    CHECK(k->held != NULL && k->spans != NULL && k->owned != NULL && k->copies != NULL && k->replied != NULL);
 }
 
 void checker_close(struct sim *sim)
@@ -267,6 +329,8 @@ void checker_close(struct sim *sim)
     free(k->held);
     free(k->spans);
     free(k->owned);
+    free(k->copies);
     free(k->replied);
+    free(k->claims);
     *k = (struct checker){0};
 }

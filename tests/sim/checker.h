@@ -3,8 +3,11 @@
  * It knows nothing of any core but its census, counters and callbacks. Always:
  *   - an id has at most one owner. Several servers may list it while a hand-off runs: then the one with the highest
  *     version is the owner and all others must be `leaving`, with lower versions. No acknowledged entity is unlisted;
- *     its version never falls; its state is the acknowledged one or a later one, byte for byte;
- *   - a leaf has at most one server that takes itself for the owner;
+ *     its version never falls; its state is the acknowledged one or a later one, byte for byte. After a death it may be
+ *     listed by nobody while a level replica holds it, with the acknowledged state. Who is fenced, stands still or has
+ *     not ticked since its successor began lists it in vain;
+ *   - a level standby that the coordinator's map names holds all that its primary has acknowledged;
+ *   - a leaf has at most one server that takes itself for the owner at its ticks, and epochs only rise;
  *   - at every gateway sees and unsees alternate, updates and events name only what is seen, nothing is reported to
  *     who has left, every request is done once.
  * Within the plan's window_us, the longest that any news may take (plan_bounds), over the places where both were in
@@ -25,6 +28,7 @@
 struct sim;
 
 #define GATEWAYS 8u
+#define CHECK_US UINT64_C(20000) /* between two looks */
 
 struct checker_context {
     struct sim *sim;
@@ -67,12 +71,40 @@ struct span {
     uint16_t layer;
 };
 
+#define TRAIL 64u
+
 /* What the census says of one walker. */
 struct owned {
-    uint32_t listed, server;         /* by how many, and which has the highest version */
+    uint32_t listed, server;         /* by how many that are in force, and which of them has the highest version */
     struct cellserver_entity entity; /* as that one says; its state is borrowed until the next step */
+    uint32_t idle;                   /* by how many that are fenced or stand still */
+    uint64_t best;                   /* the highest version of all that was listed, in replicas too */
+    uint32_t kept;                   /* level replicas with the acknowledged state */
     uint64_t version_before;         /* highest ever, of this life */
     uint32_t life_before;
+    /* Of the owner at the last look that found one. */
+    uint32_t server_before, incarnation_before;
+    struct quadkey leaf_before;
+    uint64_t owner_since_us, owner_seen_us;
+    uint64_t trail[TRAIL]; /* by look: the newest sample of its history that the owner had applied */
+    uint64_t missing_us;   /* FAULTS_BEYOND: since when nobody has it; 0: somebody has */
+};
+
+/* What a standby has of a walker, in all the leaves that it stands by for. */
+struct held_copy {
+    uint32_t copies;
+    bool level;
+    struct quadkey leaf; /* the rest is of the copy that a promotion would take */
+    uint32_t epoch, life, number, radius;
+    uint64_t version;
+    struct position position;
+};
+
+/* Who served a leaf at its last tick. */
+struct leaf_claim {
+    struct quadkey leaf;
+    struct node_id node;
+    uint32_t server, epoch;
 };
 
 struct checker {
@@ -81,17 +113,21 @@ struct checker {
     uint8_t *held;  /* [observer * count + subject] */
     struct span *spans;
     struct owned *owned;
+    struct held_copy *copies; /* [server * count + walker] */
     struct request *requests;
     uint32_t request_count, request_room;
     struct emission *emissions;
     uint32_t emission_count, emission_room, emission_next;
     uint64_t next_us, looks;
+    uint64_t lost;                                         /* as gateways reported (FAULTS_BEYOND) */
     uint64_t sees, unsees, updates, events, queries_short; /* queries that missed an entity in a hand-off */
     /* The outside tool's query under way. */
     uint64_t reply_token;
     uint32_t replies;
     uint8_t *replied; /* by walker: times named */
     uint32_t census_server;
+    struct leaf_claim *claims; /* of each leaf of the plan */
+    uint32_t claim_count, claim_room;
 };
 
 extern const struct terrane_callbacks checker_callbacks;
@@ -100,6 +136,12 @@ void checker_open(struct sim *sim);
 void checker_close(struct sim *sim);
 /* All that can be said at any moment. Called every 20 ms. */
 void checker_look(struct sim *sim);
+/* A cell server has ticked: who serves what. */
+void checker_ticked(struct sim *sim, uint32_t member);
+/* A gateway's process has died: its players' entities are nobody's. */
+void checker_gateway_gone(struct sim *sim, uint32_t gateway);
+/* A gateway says that a walker is lost. */
+void checker_lost(struct sim *sim, uint32_t gateway, uint64_t id);
 /* All cores are calm: everything must be equal to the truth. */
 void checker_calm(struct sim *sim);
 /* A core answers the outside query `token`. */
@@ -126,7 +168,13 @@ bool span_possibly_within(const struct walker *w, uint64_t from_us, struct posit
 /* checker_census.c */
 void census_look(struct sim *sim, bool exact);
 void census_leaves(struct sim *sim);
+/* checker_replica.c: what standbys hold. Called by census_look when the owners are known. */
+void replicas_look(struct sim *sim);
+void replicas_judge(struct sim *sim, bool exact);
+/* checker_leaf.c */
+void checker_leaves_open(struct sim *sim);
 /* checker_request.c */
+void requests_forget(struct sim *sim, uint32_t gateway); /* it has died */
 void requests_done(struct sim *sim, uint32_t gateway, uint64_t number, enum terrane_operation operation, uint64_t id,
                    enum terrane_error error);
 void requests_found(struct sim *sim, uint32_t gateway, uint64_t number, const struct terrane_entity *entities,

@@ -9,15 +9,19 @@
 #include <string.h>
 
 #define CALM_LIMIT_US UINT64_C(30000000)
-#define CALM_STEP_US  UINT64_C(20000)
-#define SETTLE_US     UINT64_C(1500000)
-#define STATE_ORDER   UINT32_C(0x7fffffff)
+/* Until the entities of a dead gateway are out of the world: it must be missed, then the grace runs. */
+#define GRACE_LIMIT_US UINT64_C(30000000)
+#define CALM_STEP_US   UINT64_C(20000)
+#define SETTLE_US      UINT64_C(1500000)
+#define STATE_ORDER    UINT32_C(0x7fffffff)
 
 /* ---- getting there ---- */
 
 bool sim_all_calm(const struct sim *sim)
 {
     if (sim->checker.request_count > 0) return false;
+    for (uint32_t i = 0; i < sim->crowd.count; i++)
+        if (sim->crowd.walkers[i].presence == ORPHANED) return false;
     for (uint32_t i = 0; i < sim->member_count; i++) {
         const struct member *m = &sim->members[i];
         if (!m->listening) return false;
@@ -46,6 +50,12 @@ static void say_restless(struct sim *sim)
                       sim->checker.request_count, (unsigned long long)r->number, r->gateway, (int)r->operation,
                       r->walker + 1, who);
     }
+    for (uint32_t i = 0; i < sim->crowd.count; i++)
+        if (sim->crowd.walkers[i].presence == ORPHANED)
+            sim_violation(sim, "%llu is still in the world though its gateway has long been dead",
+                          (unsigned long long)sim->crowd.walkers[i].id);
+    if (sim->plan.faults >= FAULTS_DEATHS && !faults_protected(sim))
+        sim_violation(sim, "30 s after the last fault not every leaf is served and has a level standby");
     sim_violation(sim, "no calm within 30 s; restless:%s", who);
 }
 
@@ -53,10 +63,11 @@ static void say_restless(struct sim *sim)
 static bool settle(struct sim *sim)
 {
     uint64_t limit_us = sim->now_us + CALM_LIMIT_US, since_us = sim->now_us;
+    if (sim->faults.happened[CLASS_GATEWAY] > 0) limit_us += GRACE_LIMIT_US;
     while (!sim->violated && sim->now_us < limit_us) {
         sim_run_until(sim, sim->now_us + CALM_STEP_US);
         if (sim->violated) return false;
-        if (!sim_all_calm(sim))
+        if (!sim_all_calm(sim) || (sim->plan.faults >= FAULTS_DEATHS && !faults_protected(sim)))
             since_us = sim->now_us;
         else if (sim->now_us - since_us >= sim->plan.quiet_us)
             return true;
@@ -145,7 +156,9 @@ static void judge_counters(struct sim *sim)
 {
     for (uint32_t i = 0; i < sim->plan.servers && !sim->violated; i++) {
         struct cellserver_stats stats;
-        cellserver_stats(sim->members[sim->server_first + i].server, &stats);
+        const struct member *m = &sim->members[sim->server_first + i];
+        if (m->server == NULL) continue;
+        cellserver_stats(m->server, &stats);
         if (stats.gaps_open != 0 || stats.leaving != 0)
             sim_violation(sim, "server %u has %llu open gaps and %u leaving though all is calm", i,
                           (unsigned long long)stats.gaps_open, stats.leaving);
@@ -202,6 +215,10 @@ void checker_reply(struct sim *sim, uint32_t member, uint64_t token, const uint8
 {
     struct cursor message = cursor_of(bytes, size);
     enum message_kind kind;
+    if (faults_is_report(token)) {
+        if (message_kind_of(message, &kind) == TERRANE_ERR_OK && kind != MESSAGE_FAULT) faults_reported(sim, token);
+        return;
+    }
     if (token != sim->checker.reply_token || message_kind_of(message, &kind) != TERRANE_ERR_OK) {
         sim_violation(sim, "member %u replies to a query that nobody asked", member);
         return;
@@ -256,6 +273,7 @@ bool sim_calm(struct sim *sim)
     if (sim->violated) return false;
     sim->crowd.still = true;
     sim->network.healed = true;
+    faults_heal(sim);
     sim_say(sim, "the world stands still");
     if (!settle(sim)) return false;
     checker_calm(sim);
@@ -268,9 +286,10 @@ bool sim_calm(struct sim *sim)
     return !sim->violated;
 }
 
-void sim_stir(struct sim *sim)
+void sim_stir(struct sim *sim, uint32_t phase)
 {
     sim->crowd.still = false;
     sim->network.healed = false;
     sim_say(sim, "the world moves");
+    faults_begin(sim, phase);
 }

@@ -5,11 +5,22 @@
 
 #include <string.h>
 
-#define STATE_ORDER UINT32_C(0x7fffffff)
+#define STATE_ORDER    UINT32_C(0x7fffffff)
+#define GRACE_US       UINT64_C(9800000) /* an orphan stays at least so long, by a clock that is up to 2 % wrong */
+#define UNLISTED_US    UINT64_C(2000000) /* then nobody has it any more for so long: it has left */
+#define BEYOND_LATE_US UINT64_C(15000000)
 
 static bool same(struct position a, struct position b)
 {
     return a.x == b.x && a.y == b.y && a.z == b.z;
+}
+
+/* The newest sample of the history that stands there, from `from_us` on; history_end: none. */
+static uint64_t sample_at(const struct walker *w, struct position p, uint64_t from_us)
+{
+    for (uint64_t i = w->history_end, from = walker_history_from(w, from_us); i-- > from;)
+        if (same(walker_history(w, i)->position, p)) return i;
+    return w->history_end;
 }
 
 /* An acknowledged state or a later one, and a position of late. */
@@ -26,9 +37,7 @@ static void judge_record(struct sim *sim, const struct walker *w, const struct o
     if (life != w->life || order < (w->state_acked & STATE_ORDER) || order > (w->state_number & STATE_ORDER))
         sim_violation(sim, "server %u holds state %u.%u of %llu; acknowledged is %u.%u", o->server, life, order,
                       (unsigned long long)w->id, w->life, w->state_acked & STATE_ORDER);
-    uint64_t from_us = sim->now_us > sim->plan.window_us ? sim->now_us - sim->plan.window_us : 0;
-    for (uint64_t i = w->history_end, from = walker_history_from(w, from_us); i-- > from;)
-        if (same(walker_history(w, i)->position, e->record.position)) return;
+    if (sample_at(w, e->record.position, faults_window(sim, sim->now_us)) < w->history_end) return;
     sim_violation(sim, "server %u has %llu at (%d, %d, %d), where it has not been lately", o->server,
                   (unsigned long long)w->id, e->record.position.x, e->record.position.y, e->record.position.z);
 }
@@ -62,6 +71,19 @@ static void judge_exact(struct sim *sim, const struct walker *w, const struct ow
         sim_violation(sim, "%llu belongs to another gateway", (unsigned long long)w->id);
 }
 
+/* ---- taking the lists ---- */
+
+/* Whether a server's word is not in force: it stands still, or has not ticked since the owner as of the last look
+ * began, so that it may not have looked at its lease. */
+static bool is_idle(const struct sim *sim, const struct owned *o, uint32_t server, bool fenced)
+{
+    const struct member *m = &sim->members[sim->server_first + server];
+    if (sim->plan.faults < FAULTS_DEATHS) return false;
+    if (fenced || m->busy_until_us > sim->now_us) return true;
+    bool other = o->server_before != server || o->incarnation_before != (uint32_t)m->incarnation;
+    return other && o->owner_since_us > 0 && m->ticked_us < o->owner_since_us;
+}
+
 static void take(void *context, const struct cellserver_entity *e)
 {
     struct sim *sim = context;
@@ -75,6 +97,11 @@ static void take(void *context, const struct cellserver_entity *e)
     const struct walker *w = &sim->crowd.walkers[walker];
     if (w->presence == PRESENT && plants_strike(sim, PLANT_ENTITY_LOST)) return;
     struct owned *o = &k->owned[walker];
+    if (e->record.version > o->best) o->best = e->record.version;
+    if (is_idle(sim, o, k->census_server, e->fenced)) {
+        o->idle++;
+        return;
+    }
     o->listed++;
     if (o->listed > 1) {
         uint64_t version = o->entity.record.version;
@@ -98,71 +125,121 @@ static void take(void *context, const struct cellserver_entity *e)
     }
 }
 
+/* ---- judging them ---- */
+
+/* Nobody has it in force. */
+static void judge_missing(struct sim *sim, const struct walker *w, struct owned *o)
+{
+    o->trail[sim->checker.looks % TRAIL] = o->trail[(sim->checker.looks - 1) % TRAIL];
+    if (o->idle > 0 || o->kept > 0) {
+        o->missing_us = 0;
+        return;
+    }
+    if (sim->plan.faults != FAULTS_BEYOND) {
+        sim_violation(sim, "lost: no server answers for %llu", (unsigned long long)w->id);
+        return;
+    }
+    /* It may be lost, but its gateway must say so or enter it again. */
+    if (o->missing_us == 0) o->missing_us = sim->now_us;
+    if (o->missing_us + BEYOND_LATE_US < sim->now_us && !faults_troubled(sim, o->missing_us + BEYOND_LATE_US / 2))
+        sim_violation(sim, "lost: no server answers for %llu, and its gateway does not say so",
+                      (unsigned long long)w->id);
+}
+
+static void judge_orphan(struct sim *sim, struct walker *w, const struct owned *o)
+{
+    if (o->listed > 0 || o->idle > 0 || o->kept > 0) {
+        w->unlisted_us = 0;
+        return;
+    }
+    if (w->unlisted_us == 0) w->unlisted_us = sim->now_us;
+    bool early = sim->now_us < w->orphaned_us + GRACE_US;
+    if (early && w->orphan_sure && sim->plan.faults != FAULTS_BEYOND)
+        sim_violation(sim, "lost: %llu is gone before its dead gateway's grace is over", (unsigned long long)w->id);
+    if (w->unlisted_us + UNLISTED_US > sim->now_us) return;
+    w->presence = ABSENT;
+    w->left_us = sim->now_us;
+}
+
+/* Another server has it, though it did not change its leaf: what that one knows is at most a tick old. Where nothing
+ * but deaths happens, that can be told: the last tick but one that was on its way. */
+static void judge_age(struct sim *sim, const struct walker *w, const struct owned *o, uint64_t sample)
+{
+    const struct plan *plan = &sim->plan;
+    const struct member *m = &sim->members[sim->server_first + o->server];
+    bool other = o->server != o->server_before || (uint32_t)m->incarnation != o->incarnation_before;
+    if (plan->faults != FAULTS_DEATHS || !other || o->life_before != w->life || o->owner_seen_us == 0 ||
+        o->entity.leaf.v != o->leaf_before.v || sample == w->history_end)
+        return;
+    uint64_t slack_us = 2 * (1000000 / plan->world.tick_hz) + plan->tick_jitter_us + plan->delay_max_us +
+                        plan->delay_jitter_us + CHECK_US;
+    uint64_t looks = (sim->now_us - o->owner_seen_us + slack_us) / CHECK_US + 1;
+    if (looks >= TRAIL || looks > sim->checker.looks) return;
+    uint64_t expected = o->trail[(sim->checker.looks - looks) % TRAIL];
+    if (sample < expected)
+        sim_violation(sim, "server %u takes over %llu with a position %llu moves older than what was known", o->server,
+                      (unsigned long long)w->id, (unsigned long long)(expected - sample));
+}
+
+static void note_owner(struct sim *sim, const struct walker *w, struct owned *o)
+{
+    const struct member *m = &sim->members[sim->server_first + o->server];
+    uint64_t sample = sample_at(w, o->entity.record.position, sim->now_us > 2000000 ? sim->now_us - 2000000 : 0);
+    judge_age(sim, w, o, sample);
+    bool other = o->server != o->server_before || (uint32_t)m->incarnation != o->incarnation_before;
+    if (o->owner_since_us == 0 || other || o->life_before != w->life) {
+        o->owner_since_us = sim->now_us;
+        memset(o->trail, 0, sizeof o->trail);
+    }
+    o->server_before = o->server;
+    o->incarnation_before = (uint32_t)m->incarnation;
+    o->leaf_before = o->entity.leaf;
+    o->owner_seen_us = sim->now_us;
+    o->trail[sim->checker.looks % TRAIL] = sample == w->history_end ? 0 : sample;
+    o->missing_us = 0;
+}
+
 static void judge_owned(struct sim *sim, uint32_t walker, bool exact)
 {
-    const struct walker *w = &sim->crowd.walkers[walker];
+    struct walker *w = &sim->crowd.walkers[walker];
     struct owned *o = &sim->checker.owned[walker];
-    uint64_t version = o->entity.record.version;
+    bool deaths = sim->plan.faults >= FAULTS_DEATHS;
+    /* The source's copy of an entity whose new owner has died may be old: it asks before it serves it again. */
+    bool asks = deaths && o->listed > 0 && o->entity.leaving;
+    if (w->presence == ORPHANED) judge_orphan(sim, w, o);
     if (o->listed > 0 && exact) judge_exact(sim, w, o);
     /* The full look at a record costs: each walker in turn. */
-    if (o->listed > 0 && (exact || (sim->checker.looks + walker) % 16 == 0)) judge_record(sim, w, o);
-    if (w->presence == PRESENT && o->listed == 0)
-        sim_violation(sim, "lost: no server answers for %llu", (unsigned long long)w->id);
+    if (o->listed > 0 && !asks && (exact || (sim->checker.looks + walker) % 16 == 0)) judge_record(sim, w, o);
+    if (w->presence == PRESENT && o->listed == 0) judge_missing(sim, w, o);
     if (w->presence == ABSENT && o->listed > 0 && (!o->entity.leaving || exact))
         sim_violation(sim, "server %u still answers for %llu, which has left", o->server, (unsigned long long)w->id);
-    if (exact && w->presence == PRESENT && o->listed != 1)
-        sim_violation(sim, "doubled: %u servers list %llu though all is calm", o->listed, (unsigned long long)w->id);
+    if (exact && w->presence == PRESENT && (o->listed != 1 || o->idle != 0))
+        sim_violation(sim, "doubled: %u servers list %llu though all is calm", o->listed + o->idle,
+                      (unsigned long long)w->id);
     if (w->presence != PRESENT || o->listed == 0) return;
-    if (o->life_before == w->life && version < o->version_before)
+    uint64_t version = asks ? o->best : o->entity.record.version;
+    if (o->life_before == w->life && version < o->version_before && !(asks && sim->faults.deaths > 0))
         sim_violation(sim, "the version of %llu falls from %llu to %llu", (unsigned long long)w->id,
                       (unsigned long long)o->version_before, (unsigned long long)version);
-    o->version_before = version;
+    if (deaths) note_owner(sim, w, o);
+    if (version > o->version_before || o->life_before != w->life) o->version_before = version;
     o->life_before = w->life;
 }
 
 void census_look(struct sim *sim, bool exact)
 {
     struct checker *k = &sim->checker;
-    for (uint32_t i = 0; i < k->count; i++) k->owned[i].listed = 0;
+    for (uint32_t i = 0; i < k->count; i++) {
+        struct owned *o = &k->owned[i];
+        o->listed = o->idle = o->kept = 0;
+        o->best = 0;
+    }
     for (uint32_t i = 0; i < sim->plan.servers && !sim->violated; i++) {
         const struct member *m = &sim->members[sim->server_first + i];
         k->census_server = i;
         if (m->server != NULL) cellserver_census(m->server, take, sim);
     }
+    if (sim->plan.faults >= FAULTS_DEATHS) replicas_look(sim);
     for (uint32_t i = 0; i < k->count && !sim->violated; i++) judge_owned(sim, i, exact);
-}
-
-struct leaf_look {
-    struct sim *sim;
-    bool known; /* the coordinator has read its map */
-};
-
-static void take_leaf(void *context, const struct leaf_owner *leaf)
-{
-    struct leaf_look *look = context;
-    struct sim *sim = look->sim;
-    uint32_t owners = 0;
-    char text[LIMIT_QUADKEY_TEXT];
-    for (uint32_t i = 0; i < sim->plan.servers; i++) {
-        const struct member *m = &sim->members[sim->server_first + i];
-        uint32_t epoch = 0;
-        if (m->server == NULL || !cellserver_owns(m->server, leaf->leaf, &epoch)) continue;
-        owners++;
-        if (plants_strike(sim, PLANT_LEAF_DOUBLED)) owners++;
-        if (look->known && (epoch > leaf->epoch || (epoch == leaf->epoch && !node_id_equal(leaf->primary, m->node))))
-            sim_violation(sim, "server %u owns a leaf under epoch %u, which the coordinator gave to another", i, epoch);
-    }
-    if (owners <= 1) return;
-    quadkey_text(leaf->leaf, text);
-    sim_violation(sim, "%u servers own the leaf \"%s\"", owners, text);
-}
-
-void census_leaves(struct sim *sim)
-{
-    const struct member *m = &sim->members[COORDINATOR];
-    if (m->coordinator == NULL) return;
-    struct coordinator_stats stats;
-    coordinator_stats(m->coordinator, &stats);
-    struct leaf_look look = {.sim = sim, .known = stats.ready};
-    coordinator_leaves(m->coordinator, take_leaf, &look);
+    if (sim->plan.faults >= FAULTS_DEATHS) replicas_judge(sim, exact);
 }

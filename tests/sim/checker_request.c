@@ -51,7 +51,7 @@ static uint32_t find(const struct checker *k, uint32_t gateway, uint64_t number)
 
 static uint64_t window_before(const struct sim *sim, uint64_t at_us)
 {
-    return at_us > sim->plan.window_us ? at_us - sim->plan.window_us : 0;
+    return faults_window(sim, at_us);
 }
 
 /* A query's answer against brute force; one that was asked while the world moved against what was possible. */
@@ -66,7 +66,7 @@ static void judge_query(struct sim *sim, const struct request *r)
         if (found && (span.gone || !span_possibly_within(w, from_us, r->place, r->radius, r->rectangle)))
             sim_violation(sim, "a query finds %llu, which is not there", (unsigned long long)w->id);
         if (found || !span_always_within(&span, r->place, r->radius, r->rectangle)) continue;
-        if (r->exact || w->crossed_us < from_us)
+        if (r->exact || (w->crossed_us < from_us && !faults_troubled(sim, from_us)))
             sim_violation(sim, "a query misses %llu, which is there", (unsigned long long)w->id);
         sim->checker.queries_short++;
     }
@@ -87,7 +87,8 @@ static void judge_find(struct sim *sim, const struct request *r, enum terrane_er
     span_of(sim, w, from_us, &span);
     if (found && span.gone) sim_violation(sim, "find finds %llu, which has left", (unsigned long long)r->id);
     if (found || !span.sure) return;
-    if (r->exact || w->crossed_us < from_us) sim_violation(sim, "find does not find %llu", (unsigned long long)r->id);
+    if (r->exact || (w->crossed_us < from_us && !faults_troubled(sim, from_us)))
+        sim_violation(sim, "find does not find %llu", (unsigned long long)r->id);
     sim->checker.queries_short++;
 }
 
@@ -114,10 +115,13 @@ static void done_well(struct sim *sim, const struct request *r)
 /* A command that the game took back by leaving may fail for that reason. */
 static bool excused(const struct sim *sim, const struct request *r, enum terrane_error error)
 {
+    if (sim->plan.faults == FAULTS_BEYOND && error == TERRANE_ERR_REGION_UNOWNED) return true;
     if (r->walker == WALKER_NONE ||
         (r->operation != TERRANE_SET_STATE && r->operation != TERRANE_SET_RADIUS && r->operation != TERRANE_ENTER))
         return false;
     const struct walker *w = &sim->crowd.walkers[r->walker];
+    if (sim->plan.faults == FAULTS_BEYOND && (error == TERRANE_ERR_ENTITY_UNKNOWN || error == TERRANE_ERR_ENTITY_LOST))
+        return true;
     bool leaves = w->presence == LEAVING || w->presence == ABSENT || w->life != r->life;
     return leaves && (error == TERRANE_ERR_ENTITY_UNKNOWN || error == TERRANE_ERR_CLOSED);
 }
@@ -145,11 +149,30 @@ void requests_done(struct sim *sim, uint32_t gateway, uint64_t number, enum terr
     } else if (error == TERRANE_ERR_OK) {
         done_well(sim, &r);
         if (r.operation == TERRANE_QUERY) judge_query(sim, &r);
-    } else if (!excused(sim, &r, error)) {
+    } else if (excused(sim, &r, error)) {
+        struct walker *w = r.walker == WALKER_NONE ? NULL : &sim->crowd.walkers[r.walker];
+        if (r.operation == TERRANE_ENTER && w != NULL && w->presence == ENTERING && w->life == r.life) {
+            w->presence = ABSENT;
+            w->left_us = sim->now_us;
+        }
+    } else {
         sim_violation(sim, "a request (operation %d, entity %llu) fails: %s", (int)operation, (unsigned long long)id,
                       terrane_error_name(error));
     }
     free(r.found);
+}
+
+void requests_forget(struct sim *sim, uint32_t gateway)
+{
+    struct checker *k = &sim->checker;
+    for (uint32_t i = 0; i < k->request_count;) {
+        if (k->requests[i].gateway != gateway) {
+            i++;
+            continue;
+        }
+        free(k->requests[i].found);
+        k->requests[i] = k->requests[--k->request_count];
+    }
 }
 
 void requests_found(struct sim *sim, uint32_t gateway, uint64_t number, const struct terrane_entity *entities,
@@ -199,8 +222,9 @@ static void judge_emission(struct sim *sim, struct emission *e)
         const struct walker *w = &sim->crowd.walkers[i];
         struct span span;
         span_of(sim, w, e->exact ? sim->now_us : window_before(sim, e->at_us), &span);
-        bool must =
-            w->layer == e->layer && observes(sim, &span) && span_always_within(&span, e->place, e->radius, false);
+        bool must = w->layer == e->layer && observes(sim, &span) &&
+                    span_always_within(&span, e->place, e->radius, false) &&
+                    (e->exact || !faults_troubled(sim, e->at_us));
         if (must && e->told[i] == 0)
             sim_violation(sim, "event %u is not told to %llu, which is within it", e->code, (unsigned long long)w->id);
         if (e->exact && !must && e->told[i] != 0)

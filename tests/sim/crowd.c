@@ -234,7 +234,7 @@ static void act(struct sim *sim, uint32_t walker)
         sim_rearm(sim, sim->gateway_first + w->gateway);
         return;
     }
-    if (w->presence == LEAVING) return;
+    if (w->presence == LEAVING || w->presence == ORPHANED) return;
     if (dice_chance(d, 0.003)) gait_begin(sim, w, gait_draw(sim));
     struct position p = gait_next(sim, w);
     bool moves = p.x != w->position.x || p.y != w->position.y || p.z != w->position.z;
@@ -272,6 +272,7 @@ static void act_gateway(struct sim *sim, uint32_t gateway)
 void crowd_work(struct sim *sim, const struct happening *what)
 {
     struct member *m = &sim->members[what->member];
+    if (!m->listening || what->connection != m->incarnation) return;
     if (!sim->crowd.still && !sim->crowd.manual && gateway_is_ready(m->gateway)) {
         for (uint32_t i = 0; i < sim->crowd.count && !sim->violated; i++)
             if (sim->crowd.walkers[i].gateway == m->number) act(sim, i);
@@ -281,7 +282,8 @@ void crowd_work(struct sim *sim, const struct happening *what)
     uint64_t jitter_us = dice_below(&sim->crowd.dice, sim->plan.work_us / 10 + 1);
     queue_push(&sim->queue, (struct happening){.kind = HAPPEN_WORK,
                                                .at_us = sim->now_us + sim->plan.work_us + jitter_us,
-                                               .member = what->member});
+                                               .member = what->member,
+                                               .connection = what->connection});
 }
 
 void crowd_inside_callback(struct sim *sim, uint32_t walker)

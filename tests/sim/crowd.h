@@ -15,11 +15,12 @@
 struct sim;
 
 #define WALKER_NONE  UINT32_MAX
-#define HISTORY      1024u /* samples a walker: 60 a second for 17 s */
+#define HISTORY      2048u /* samples a walker: 60 a second for 34 s */
 #define WALKERS      2048u
 #define STATE_HEADER 16u
 
-enum presence { ABSENT, ENTERING, PRESENT, LEAVING };
+/* ORPHANED: its gateway has died; it stays in the world for a while and is taken out of it. */
+enum presence { ABSENT, ENTERING, PRESENT, LEAVING, ORPHANED };
 
 /* True from at_us until the next sample. */
 struct sample {
@@ -32,9 +33,11 @@ struct walker {
     uint64_t id;
     uint32_t gateway, life;
     enum presence presence;
-    uint64_t entered_us; /* when its enter was acknowledged */
-    uint64_t crossed_us; /* when it was last asked across a leaf border */
-    uint64_t left_us;    /* when its leave was acknowledged; 0: not since its life began */
+    uint64_t entered_us;               /* when its enter was acknowledged */
+    uint64_t crossed_us;               /* when it was last asked across a leaf border */
+    uint64_t left_us;                  /* when its leave was acknowledged; 0: not since its life began */
+    uint64_t orphaned_us, unlisted_us; /* ORPHANED: since when; since when no server has it, 0: one has */
+    bool orphan_sure;                  /* it was PRESENT when its gateway died */
     struct position position;
     uint8_t yaw;
     uint32_t radius, kind, flags;

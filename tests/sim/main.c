@@ -1,5 +1,6 @@
 /* terrane_sim: whole clusters in one thread under seeded clock, network and store, judged by an independent checker. */
 #include "common/check.h"
+#include "tests/sim/minimise.h"
 #include "tests/sim/run.h"
 
 #include <errno.h>
@@ -9,6 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#define MINIMISE_RUNS 60u
+#define MINIMISED     3u /* seeds of one call */
+
 enum { EXIT_WELL = 0, EXIT_VIOLATION = 1, EXIT_USAGE = 2 };
 
 static const char usage[] =
@@ -17,10 +21,15 @@ static const char usage[] =
     "  --servers N     cell servers (1..64); default: by seed, 2..9\n"
     "  --entities N    entities (1..2048); default: by seed, 60..180\n"
     "  --ticks N       server ticks of movement a seed (1..1000000); default: by seed, 300..500\n"
-    "  --faults LEVEL  none, net (losses, delays, broken connections, pauses) or all (also the store, and\n"
-    "                  a coordinator that starts anew); default net\n"
+    "  --faults LEVEL  none; net (losses, delays, broken connections, pauses; default); deaths (of cell servers, and\n"
+    "                  nothing else); all (all classes; cell servers still die one at a time); beyond (several die\n"
+    "                  at once: entities may be lost, but never silently)\n"
+    "  --without LIST  leaves out classes of faults (loss,breaks,...; --list-faults names them)\n"
+    "  --only-faults LIST  of the numbered faults of a seed, only these (3,7), or none\n"
+    "  --minimise N    finds the fewest faults with which a failing seed still fails in the same way, in at most N\n"
+    "                  runs; default 60 for the first 3 that fail\n"
     "  --plant NAME    plants a bug, to see the checker find it\n"
-    "  --list-plants   names the bugs that can be planted\n"
+    "  --list-plants   names the bugs that can be planted; --list-faults the classes of faults\n"
     "  --trace         every event and output on standard output, for one seed\n"
     "  --json          failing seeds as JSON lines too\n"
     "Exit: 0 all hold, 1 a promise is broken, 2 bad usage. The last line is a JSON summary.\n";
@@ -28,6 +37,7 @@ static const char usage[] =
 struct flags {
     uint64_t first, last;
     bool seeds, trace, json;
+    uint32_t minimise; /* runs that may be spent on a failing seed */
     struct plan_options options;
     enum plant plant;
 };
@@ -63,15 +73,32 @@ static bool parse_count(const char *text, uint64_t most, uint32_t *out)
     return true;
 }
 
-static bool parse_faults(const char *text, enum fault_level *out)
+/* Names of fault classes, with commas between. */
+static bool parse_classes(const char *text, uint32_t *out)
 {
-    static const char *const names[] = {"none", "net", "all"};
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(text, names[i]) != 0) continue;
-        *out = (enum fault_level)i;
-        return true;
+    for (;;) {
+        size_t size = strcspn(text, ",");
+        enum fault_class class = fault_class_of(text, size);
+        if (class == CLASS_COUNT) return false;
+        *out |= 1u << class;
+        if (text[size] == '\0') return true;
+        text += size + 1;
     }
-    return false;
+}
+
+/* Numbers of faults, with commas between; or "none". */
+static bool parse_numbers(const char *text, uint64_t *out)
+{
+    if (strcmp(text, "none") == 0) return true;
+    for (;;) {
+        uint64_t number;
+        const char *end;
+        if (!parse_number(text, PLAN_FAULTS, &number, &end) || number == 0) return false;
+        *out |= UINT64_C(1) << (number - 1);
+        if (*end == '\0') return true;
+        if (*end != ',') return false;
+        text = end + 1;
+    }
 }
 
 /* One flag with a value. False: unknown, or its value is wrong. */
@@ -81,7 +108,16 @@ static bool parse_value(const char *name, const char *value, struct flags *flags
     if (strcmp(name, "--servers") == 0) return parse_count(value, 64, &flags->options.servers);
     if (strcmp(name, "--entities") == 0) return parse_count(value, 2048, &flags->options.entities);
     if (strcmp(name, "--ticks") == 0) return parse_count(value, 1000000, &flags->options.ticks);
-    if (strcmp(name, "--faults") == 0) return parse_faults(value, &flags->options.faults);
+    if (strcmp(name, "--without") == 0) return parse_classes(value, &flags->options.without);
+    if (strcmp(name, "--minimise") == 0) return parse_count(value, 1000000, &flags->minimise);
+    if (strcmp(name, "--only-faults") == 0) {
+        flags->options.only = true;
+        return parse_numbers(value, &flags->options.kept);
+    }
+    if (strcmp(name, "--faults") == 0) {
+        flags->options.faults = fault_level_of(value);
+        return flags->options.faults != FAULT_LEVELS;
+    }
     if (strcmp(name, "--plant") != 0) return false;
     flags->plant = plant_of(value);
     return flags->plant != PLANT_COUNT;
@@ -90,6 +126,14 @@ static bool parse_value(const char *name, const char *value, struct flags *flags
 static int list_plants(void)
 {
     for (int i = 1; i < PLANT_COUNT; i++) printf("%-16s %s\n", plant_name((enum plant)i), plant_text((enum plant)i));
+    return EXIT_WELL;
+}
+
+static int list_faults(void)
+{
+    for (int i = 0; i < CLASS_COUNT; i++)
+        printf("%-12s %s%s\n", fault_class_name((enum fault_class)i), fault_class_text((enum fault_class)i),
+               i < CLASS_SINGLE ? "" : " (numbered)");
     return EXIT_WELL;
 }
 
@@ -108,6 +152,7 @@ static int parse(int argc, char **argv, struct flags *flags)
             return EXIT_WELL;
         }
         if (strcmp(argv[i], "--list-plants") == 0) return list_plants();
+        if (strcmp(argv[i], "--list-faults") == 0) return list_faults();
         if (strcmp(argv[i], "--trace") == 0) {
             flags->trace = true;
         } else if (strcmp(argv[i], "--json") == 0) {
@@ -127,26 +172,15 @@ static double wall_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void tell_failure(const struct flags *flags, uint64_t seed, const struct run_result *r)
+static void tell_failure(const struct flags *flags, const struct plan_options *options, uint64_t seed,
+                         const struct run_result *r)
 {
-    static const char *const names[] = {"none", "net", "all"};
-    char command[300], number[40];
-    snprintf(command, sizeof command, "terrane_sim --seeds %" PRIu64 "..%" PRIu64 " --faults %s", seed, seed,
-             names[flags->options.faults]);
-    const struct {
-        const char *flag;
-        uint32_t value;
-    } fixed[] = {{"--servers", flags->options.servers},
-                 {"--entities", flags->options.entities},
-                 {"--ticks", flags->options.ticks}};
-    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
-        if (fixed[i].value == 0) continue;
-        snprintf(number, sizeof number, " %s %u", fixed[i].flag, fixed[i].value);
-        strncat(command, number, sizeof command - strlen(command) - 1);
-    }
+    char command[600], more[400];
+    minimise_flags(options, more, sizeof more);
+    snprintf(command, sizeof command, "terrane_sim --seeds %" PRIu64 "..%" PRIu64 "%s", seed, seed, more);
     if (flags->plant != PLANT_NONE) {
-        snprintf(number, sizeof number, " --plant %s", plant_name(flags->plant));
-        strncat(command, number, sizeof command - strlen(command) - 1);
+        snprintf(more, sizeof more, " --plant %s", plant_name(flags->plant));
+        strncat(command, more, sizeof command - strlen(command) - 1);
     }
     if (flags->json) {
         printf("{\"seed\":%" PRIu64 ",\"at_s\":%.6f,\"violation\":\"", seed, (double)r->violated_us / 1e6);
@@ -159,9 +193,20 @@ static void tell_failure(const struct flags *flags, uint64_t seed, const struct 
     fflush(stdout);
 }
 
+static void tell_sum(const struct run_result *sum, uint64_t seeds, uint64_t violations, double wall)
+{
+    printf("{\"seeds\":%" PRIu64 ",\"violations\":%" PRIu64 ",\"crossings\":%" PRIu64 ",\"handoffs\":%" PRIu64
+           ",\"faults\":%" PRIu64 ",\"deaths\":%" PRIu64 ",\"promotions\":%" PRIu64,
+           seeds, violations, sum->crossings, sum->handoffs, sum->faults, sum->deaths, sum->promotions);
+    for (int i = CLASS_SINGLE; i < CLASS_COUNT; i++)
+        if (sum->happened[i] > 0) printf(",\"%s\":%" PRIu64, fault_class_name((enum fault_class)i), sum->happened[i]);
+    printf(",\"calms\":%" PRIu64 ",\"sees\":%" PRIu64 ",\"trace\":\"%016" PRIx64 "\",\"sim_s\":%.1f,\"wall_s\":%.1f}\n",
+           sum->calms, sum->sees, sum->trace_hash, (double)sum->sim_us / 1e6, wall);
+}
+
 int main(int argc, char **argv)
 {
-    struct flags flags = {.options.faults = FAULTS_NET};
+    struct flags flags = {.options.faults = FAULTS_NET, .minimise = MINIMISE_RUNS};
     int end = parse(argc, argv, &flags);
     if (end >= 0) return end;
     struct run_result sum = {0};
@@ -176,23 +221,25 @@ int main(int argc, char **argv)
         sum.crossings += r.crossings;
         sum.handoffs += r.handoffs;
         sum.faults += r.faults;
+        sum.deaths += r.deaths;
+        sum.promotions += r.promotions;
+        for (int i = 0; i < CLASS_COUNT; i++) sum.happened[i] += r.happened[i];
         sum.sim_us += r.sim_us;
         sum.sees += r.sees;
         sum.calms += r.calms;
         sum.trace_hash = sum.trace_hash * 31 + r.trace_hash;
         if (r.violated) {
+            struct plan_options least = flags.options;
             violations++;
-            tell_failure(&flags, seed, &r);
+            if (flags.minimise > 0 && flags.options.faults >= FAULTS_DEATHS && !flags.trace && violations <= MINIMISED)
+                minimise(&least, flags.plant, flags.minimise, &r);
+            tell_failure(&flags, &least, seed, &r);
         }
         if (progress)
             fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " seeds, %" PRIu64 " violations, %" PRIu64 " crossings ", seeds,
                     flags.last - flags.first + 1, violations, sum.crossings);
     }
     if (progress) fputc('\n', stderr);
-    printf("{\"seeds\":%" PRIu64 ",\"violations\":%" PRIu64 ",\"crossings\":%" PRIu64 ",\"handoffs\":%" PRIu64
-           ",\"faults\":%" PRIu64 ",\"calms\":%" PRIu64 ",\"sees\":%" PRIu64 ",\"trace\":\"%016" PRIx64
-           "\",\"sim_s\":%.1f,\"wall_s\":%.1f}\n",
-           seeds, violations, sum.crossings, sum.handoffs, sum.faults, sum.calms, sum.sees, sum.trace_hash,
-           (double)sum.sim_us / 1e6, wall_s() - start_s);
+    tell_sum(&sum, seeds, violations, wall_s() - start_s);
     return violations > 0 ? EXIT_VIOLATION : EXIT_WELL;
 }

@@ -54,24 +54,44 @@ static void dial(struct sim *sim, struct sim_link *link, uint64_t after_us)
                                                .connection = link->connection});
 }
 
-/* The connection is over; what is in flight is lost or late. */
-static void cut(struct sim *sim, struct sim_link *link, bool late)
+/* The connection is over; what is in flight arrives so much later; 0: never. */
+static void cut(struct sim_link *link, uint64_t late_us)
 {
     struct broken_connection *broken = &link->broken[link->broken_next++ % LINK_BROKEN_KEPT];
     broken->connection = link->connection;
-    broken->late_us = late ? (uint64_t)dice_between(&sim->network.dice, (int64_t)sim->plan.late_min_us,
-                                                    (int64_t)sim->plan.late_max_us)
-                           : 0;
+    broken->late_us = late_us;
     link->connection++;
     link->up = false;
     link->last_arrival_us = 0;
 }
 
+static uint64_t draw_late(struct sim *sim)
+{
+    if (!dice_chance(&sim->network.dice, sim->plan.late_chance)) return 0;
+    return (uint64_t)dice_between(&sim->network.dice, (int64_t)sim->plan.late_min_us, (int64_t)sim->plan.late_max_us);
+}
+
 static void tell(struct sim *sim, const struct sim_link *link, bool up)
 {
+    const struct member *m = &sim->members[link->from];
+    if (m->busy_until_us > sim->now_us) {
+        queue_push(&sim->queue, (struct happening){.kind = HAPPEN_TOLD,
+                                                   .at_us = m->busy_until_us,
+                                                   .member = link->from,
+                                                   .link = index_of(&sim->network, link),
+                                                   .connection = (uint32_t)m->incarnation,
+                                                   .token = up ? 1 : 0});
+        return;
+    }
     enum event_kind kind = link->feed ? (up ? EVENT_FEED_UP : EVENT_FEED_DOWN) : (up ? EVENT_PEER_UP : EVENT_PEER_DOWN);
     struct event event = {.kind = kind, .node = link->named, .feed = link->feed_number};
     sim_step(sim, link->from, &event);
+}
+
+void network_told(struct sim *sim, const struct happening *what)
+{
+    if (what->connection == sim->members[what->member].incarnation)
+        tell(sim, &sim->network.links[what->link], what->token == 1);
 }
 
 void network_link(struct sim *sim, uint32_t from, const struct output *output, const uint8_t *url)
@@ -94,7 +114,7 @@ void network_link(struct sim *sim, uint32_t from, const struct output *output, c
         if (link->up) sim_tell_later(sim, index_of(n, link));
         return;
     } else if (link->up) {
-        cut(sim, link, false);
+        cut(link, 0);
     }
     link->to = to;
     link->wanted = true;
@@ -108,12 +128,18 @@ void network_unlink(struct sim *sim, uint32_t from, const struct output *output)
     struct sim_link *link = find(&sim->network, from, output->node, feed, feed ? output->feed : 0);
     if (link == NULL || !link->wanted) return;
     link->wanted = false;
-    cut(sim, link, false);
+    cut(link, 0);
 }
 
 static void put_on(struct sim *sim, struct sim_link *link, const uint8_t *bytes, size_t size)
 {
-    uint64_t at = sim->now_us + delay(sim) + link->slow_us + 1;
+    struct path path = faults_path(sim, link->from, link->to);
+    if (path.drops) {
+        sim->network.lost_packets++;
+        return;
+    }
+    uint64_t at = (path.held_us > sim->now_us ? path.held_us : sim->now_us) + delay(sim) + link->slow_us + 1;
+    at += path.slow_us;
     if (at < link->last_arrival_us) at = link->last_arrival_us;
     link->last_arrival_us = at;
     queue_push(&sim->queue, (struct happening){.kind = link->feed ? HAPPEN_FRAME : HAPPEN_PACKET,
@@ -163,7 +189,7 @@ void network_link_up(struct sim *sim, const struct happening *what)
         tell(sim, link, true);
         return;
     }
-    if (!sim->members[link->to].listening) {
+    if (!sim->members[link->to].listening || faults_parted(sim, link->from, link->to)) {
         dial(sim, link, REDIAL_US);
         return;
     }
@@ -183,7 +209,7 @@ static void break_link(struct sim *sim, uint32_t index)
     struct network *n = &sim->network;
     n->breaks++;
     struct sim_link *link = &n->links[index];
-    cut(sim, link, dice_chance(&n->dice, sim->plan.late_chance));
+    cut(link, draw_late(sim));
     dial(sim, link, 1000 + dice_below(&n->dice, sim->plan.down_max_us));
     tell(sim, link, false);
 }
@@ -226,11 +252,13 @@ void network_slow(struct sim *sim, uint32_t from, uint32_t to, bool feed, uint64
 
 void network_member_gone(struct sim *sim, uint32_t member)
 {
+    /* What it wrote to its sockets arrives as a rule: the kernel sends it. */
+    uint64_t after_us = dice_chance(&sim->network.dice, 0.7) ? 1 : 0;
     for (uint32_t i = 0; i < sim->network.count; i++) {
         struct sim_link *link = &sim->network.links[i];
         if (link->from == member && link->wanted) {
             link->wanted = false;
-            cut(sim, link, false);
+            cut(link, after_us);
         } else if (link->to == member && link->up) {
             break_link(sim, i);
         }
@@ -241,6 +269,10 @@ bool network_arrives(struct sim *sim, struct happening *what)
 {
     struct network *n = &sim->network;
     const struct sim_link *link = &n->links[what->link];
+    if (faults_path(sim, link->from, link->to).drops) {
+        n->lost_packets++;
+        return false;
+    }
     if (what->late || what->connection == link->connection) return sim->members[what->member].listening;
     for (uint32_t i = 0; i < LINK_BROKEN_KEPT; i++) {
         if (link->broken[i].connection != what->connection || link->broken[i].late_us == 0) continue;

@@ -57,6 +57,7 @@ void network_publish(struct sim *sim, uint32_t from, uint32_t feed, const uint8_
 /* Handle their happenings: give the event to the member that it concerns. */
 void network_link_up(struct sim *sim, const struct happening *what);
 void network_link_down(struct sim *sim, const struct happening *what);
+void network_told(struct sim *sim, const struct happening *what);
 /* True: the message reaches its receiver now. Else it is lost, or comes again later (its bytes are taken). */
 bool network_arrives(struct sim *sim, struct happening *what);
 /* Breaks a member's links to another at once (scenarios). */

@@ -73,7 +73,7 @@ static void draw_network(struct plan *plan, struct dice *d)
     plan->delay_jitter_us = dice_below(d, plan->delay_min_us / 4 + 1000);
     plan->tick_jitter_us = dice_below(d, 6000);
     plan->start_spread_us = dice_below(d, 1500000);
-    if (plan->faults == FAULTS_NONE) return;
+    if (plan->faults == FAULTS_NONE || plan->faults == FAULTS_DEATHS) return;
     plan->feed_loss = dice_chance(d, 0.3) ? 0 : 0.1 * dice_fraction(d);
     plan->break_mean_us = dice_chance(d, 0.2) ? 0 : (uint64_t)dice_between(d, 1500000, 20000000);
     plan->down_max_us = (uint64_t)dice_between(d, 20000, 1000000);
@@ -82,11 +82,20 @@ static void draw_network(struct plan *plan, struct dice *d)
     plan->late_max_us = 5000000;
     plan->stall_chance = dice_chance(d, 0.5) ? 0 : 0.002;
     plan->stall_max_us = 300000;
-    if (plan->faults != FAULTS_ALL) return;
+    if (plan->faults < FAULTS_ALL) return;
     plan->stall_chance = 0.004;
     plan->stall_max_us = 1500000;
     plan->store_failure = 0.3;
-    plan->restarts = !plan->storeless;
+    plan->skew = 0.02;
+}
+
+/* As an operator sets it: a lease outlasts a round trip and what both sides' ticks and timers add to it. */
+static void draw_lease(struct plan *plan, struct dice *d)
+{
+    uint64_t tick_us = 1000000 / plan->world.tick_hz;
+    uint64_t trip_us = 2 * (plan->delay_max_us + plan->delay_jitter_us) + 3 * tick_us + plan->tick_jitter_us;
+    plan->lease_us = UINT64_C(250000) << dice_below(d, 3);
+    if (plan->lease_us < 2 * trip_us) plan->lease_us = 2 * trip_us;
 }
 
 static void draw_players(struct plan *plan, struct dice *d, const struct plan_options *options)
@@ -127,6 +136,9 @@ void plan_draw(struct plan *plan, const struct plan_options *options)
     draw_members(plan, &d, options);
     draw_network(plan, &d);
     draw_players(plan, &d, options);
+    struct dice lease = dice_of(options->seed, 9);
+    draw_lease(plan, &lease);
+    plan_draw_faults(plan, options);
     plan_bounds(plan);
 }
 
@@ -161,6 +173,7 @@ void plan_quiet(struct plan *plan, uint32_t servers, uint32_t split_depth)
     plan->layers = 1;
     plan->delay_min_us = 1000;
     plan->delay_max_us = 2000;
+    plan->lease_us = 250000;
     plan->work_us = 50000;
     plan->radius_typical = 1024;
     plan->radius_large = 3072;

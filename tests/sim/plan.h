@@ -7,11 +7,56 @@
 #include "common/geometry.h"
 
 enum fault_level {
-    FAULTS_NONE, /* short delays, nothing is lost */
-    FAULTS_NET,  /* feeds lose, connections break, old connections deliver late, processes pause for a moment */
-    FAULTS_ALL,  /* also long pauses, a store that fails, a coordinator that starts anew */
+    FAULTS_NONE,   /* short delays, nothing is lost */
+    FAULTS_NET,    /* feeds lose, connections break, old connections deliver late, processes pause for a moment */
+    FAULTS_DEATHS, /* any delays; cell servers die, one at a time, and nothing else goes wrong */
+    FAULTS_ALL,    /* all classes of faults; cell servers still die one at a time */
+    FAULTS_BEYOND, /* the same, and several die at once: more than Terrane promises to bear without telling */
+    FAULT_LEVELS,
 };
 
+/* X(NAME, name, what). The first kinds happen by chance all the time; from CRASH on, single faults with a number. */
+#define FAULT_CLASSES(X)                                                                                               \
+    X(LOSS, loss, "feeds lose messages")                                                                               \
+    X(BREAKS, breaks, "connections break; what was in flight is lost or late")                                         \
+    X(STALLS, stalls, "cell servers stand still for a moment")                                                         \
+    X(STORE, store, "the store fails now and then")                                                                    \
+    X(SKEW, skew, "clocks go up to 2 % wrong")                                                                         \
+    X(CRASH, crash, "a cell server dies, perhaps in the middle of a step's outputs")                                   \
+    X(PAUSE, pause, "a process is stopped, and goes on later")                                                         \
+    X(PARTITION, partition, "some processes can't reach the others, both ways or one way")                             \
+    X(SLOW, slow, "what goes from some to the others takes long")                                                      \
+    X(FLAP, flap, "the connections of a process break again and again")                                                \
+    X(GATEWAY, gateway, "a gateway dies and starts anew")                                                              \
+    X(COORDINATOR, coordinator, "the coordinator dies and starts anew")                                                \
+    X(JUMP, jump, "a clock jumps forward")                                                                             \
+    X(OUTAGE, outage, "the store answers nobody for a while")                                                          \
+    X(FORGET, forget, "the store loses its last writes, or all")
+
+enum fault_class {
+#define X(NAME, name, what) CLASS_##NAME,
+    FAULT_CLASSES(X)
+#undef X
+        CLASS_COUNT,
+};
+
+#define CLASS_SINGLE CLASS_CRASH /* the first of the single ones */
+
+/* One numbered fault. Its number stays when others are left out. */
+struct plan_fault {
+    enum fault_class class;
+    bool left_out;
+    uint32_t phase; /* in which it begins, after_us from the phase's begin */
+    uint64_t after_us, span_us;
+    uint32_t victim;  /* a number among those of its role */
+    uint64_t side[2]; /* PARTITION, SLOW: members on one side, a bit each */
+    bool out, in;     /* what leaves that side is concerned; what comes to it */
+    bool clogs;       /* PARTITION: what was sent arrives when it is over, instead of never */
+    bool more;        /* CRASH: the next server dies with it (FAULTS_BEYOND) */
+    uint64_t detail;  /* of its dice */
+};
+
+#define PLAN_FAULTS 64u
 #define PLAN_LEAVES 96u
 
 /* How an entity moves. */
@@ -33,6 +78,9 @@ struct plan_options {
     uint64_t seed;
     uint32_t servers, entities, ticks;
     enum fault_level faults;
+    uint32_t without; /* classes left out, a bit each */
+    bool only;        /* of the numbered faults, only those in `kept` (bit 0: number 1) */
+    uint64_t kept;
 };
 
 struct plan {
@@ -55,7 +103,10 @@ struct plan {
     double stall_chance; /* per tick */
     uint64_t stall_max_us, tick_jitter_us;
     double store_failure;
-    bool restarts;            /* of the coordinator, once a phase */
+    double skew; /* largest share by which a clock goes wrong */
+    uint32_t fault_count;
+    struct plan_fault fault[PLAN_FAULTS]; /* number 1 is the first */
+    uint64_t lease_us;
     uint64_t start_spread_us; /* members begin within this, in any order */
 
     uint64_t work_us;  /* between two moves of a player */
@@ -82,6 +133,13 @@ void plan_draw(struct plan *plan, const struct plan_options *options);
 /* A small still world without faults: `servers` cell servers, leaves of `split_depth`, one gateway, no players' acts.
  */
 void plan_quiet(struct plan *plan, uint32_t servers, uint32_t split_depth);
+/* faults_plan.c: draws the numbered faults and leaves out what the options say. */
+void plan_draw_faults(struct plan *plan, const struct plan_options *options);
+const char *fault_class_name(enum fault_class class);
+const char *fault_class_text(enum fault_class class);
+enum fault_class fault_class_of(const char *name, size_t size); /* CLASS_COUNT: none */
+const char *fault_level_name(enum fault_level level);
+enum fault_level fault_level_of(const char *name); /* FAULT_LEVELS: none */
 /* Sets window_us and quiet_us from the rest. */
 void plan_bounds(struct plan *plan);
 /* The plan's leaf at a place (independent of any core). */

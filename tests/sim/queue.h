@@ -18,6 +18,8 @@ enum happening_kind {
     HAPPEN_LINK_UP,   /* a dial of `link` comes through */
     HAPPEN_LINK_DOWN, /* `link` breaks */
     HAPPEN_WORK,      /* a gateway's players act */
+    HAPPEN_TOLD,      /* a process that stood still hears that `link` is up (token 1) or down (0) */
+    HAPPEN_FAULT,     /* a stage of the numbered fault `link` (faults.c) */
 };
 
 struct happening {
@@ -25,7 +27,7 @@ struct happening {
     enum happening_kind kind;
     uint32_t member;     /* whom it concerns */
     uint32_t link;       /* PACKET, FRAME, LINK_UP, LINK_DOWN */
-    uint32_t connection; /* of the link, when it was sent */
+    uint32_t connection; /* of the link, when it was sent; START, TICK, WORK, STORED, TOLD: the member's incarnation */
     bool late;           /* outlived its connection: arrives after newer ones */
     uint64_t token;
     uint64_t due_us; /* TICK: when it was due; others: unused */

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK_US UINT64_C(20000)
-
 /* ---- members ---- */
 
 enum socket { SOCKET_INBOX, SOCKET_SUB, SOCKET_QUERY, SOCKET_GHOST, SOCKET_FEEDS };
@@ -48,6 +46,15 @@ static struct node_info info_of(const struct sim *sim, uint32_t index)
     return info;
 }
 
+/* A timer of this incarnation. */
+static void plan_again(struct sim *sim, enum happening_kind kind, uint32_t member, uint64_t at_us)
+{
+    queue_push(&sim->queue, (struct happening){.kind = kind,
+                                               .at_us = at_us,
+                                               .member = member,
+                                               .connection = (uint32_t)sim->members[member].incarnation});
+}
+
 static void start_coordinator(struct sim *sim, struct member *m)
 {
     const struct plan *plan = &sim->plan;
@@ -73,11 +80,46 @@ static void start_gateway(struct sim *sim, struct member *m, uint32_t index, con
     m->gateway = gateway_open(&options);
 }
 
-static void start(struct sim *sim, uint32_t index)
+/* ---- clocks ---- */
+
+uint64_t sim_clock(const struct sim *sim, const struct member *m)
 {
+    uint64_t past_us = sim->now_us - m->clock_base_us;
+    return m->clock_local_us + past_us + (uint64_t)((int64_t)past_us * m->clock_ppm / 1000000);
+}
+
+void sim_clock_jump(struct sim *sim, uint32_t index, uint64_t by_us)
+{
+    sim->members[index].clock_local_us += by_us;
+    sim_rearm(sim, index);
+}
+
+/* The simulation's time when a member's clock says so; not before now. */
+static uint64_t time_of(const struct sim *sim, const struct member *m, uint64_t local_us)
+{
+    uint64_t now_us = sim_clock(sim, m), rate = (uint64_t)(1000000 + m->clock_ppm);
+    if (local_us <= now_us) return sim->now_us;
+    uint64_t left_us = local_us - now_us;
+    return sim->now_us + left_us / rate * 1000000 + left_us % rate * 1000000 / rate;
+}
+
+static void start_clock(struct sim *sim, struct member *m)
+{
+    m->clock_base_us = m->clock_local_us = sim->now_us;
+    m->clock_ppm = 0;
+    if (sim->plan.faults < FAULTS_DEATHS) return;
+    m->clock_local_us += 1 + dice_below(&sim->clocks, 1000000000);
+    m->clock_ppm = (int64_t)(sim->plan.skew * 1e6 * (2 * dice_fraction(&sim->clocks) - 1));
+}
+
+static void start(struct sim *sim, const struct happening *what)
+{
+    uint32_t index = what->member;
     struct member *m = &sim->members[index];
     char coordinator_url[LIMIT_URL];
+    if (m->listening || what->connection != m->incarnation) return; /* somebody has started it already */
     url_of(COORDINATOR, SOCKET_INBOX, coordinator_url);
+    start_clock(sim, m);
     m->node = (struct node_id){16 + (dice_next(&sim->ids) >> 2)};
     m->listening = true;
     m->timeout_us = UINT64_MAX;
@@ -92,11 +134,10 @@ static void start(struct sim *sim, uint32_t index)
                                              .tick_hz = sim->plan.world.tick_hz};
         m->server = cellserver_open(&options);
         m->tick_due_us = sim->now_us + dice_below(&sim->timers, 50000);
-        queue_push(&sim->queue, (struct happening){.kind = HAPPEN_TICK, .at_us = m->tick_due_us, .member = index});
+        plan_again(sim, HAPPEN_TICK, index, m->tick_due_us);
     } else {
         start_gateway(sim, m, index, coordinator_url);
-        uint64_t first_us = sim->now_us + dice_below(&sim->timers, 50000);
-        queue_push(&sim->queue, (struct happening){.kind = HAPPEN_WORK, .at_us = first_us, .member = index});
+        plan_again(sim, HAPPEN_WORK, index, sim->now_us + dice_below(&sim->timers, 50000));
     }
     sim_step(sim, index, &(struct event){.kind = EVENT_START});
 }
@@ -107,17 +148,50 @@ static void forget_prefixes(struct member *m)
     m->prefix_count = 0;
 }
 
+static void close_core(struct member *m)
+{
+    if (m->coordinator != NULL) coordinator_close(m->coordinator);
+    if (m->server != NULL) cellserver_close(m->server);
+    if (m->gateway != NULL) gateway_close(m->gateway);
+    m->coordinator = NULL;
+    m->server = NULL;
+    m->gateway = NULL;
+    forget_prefixes(m);
+}
+
+static void end(struct sim *sim, uint32_t index)
+{
+    struct member *m = &sim->members[index];
+    CHECK(m->listening);
+    if (m->server != NULL) {
+        struct cellserver_stats stats;
+        cellserver_stats(m->server, &stats);
+        sim->past.handoffs_in += stats.handoffs_in;
+        sim->past.handoffs_local += stats.handoffs_local;
+        sim->past.promotions += stats.promotions;
+    }
+    close_core(m);
+    m->listening = m->doomed = false;
+    m->busy_until_us = 0;
+    m->timeout_us = UINT64_MAX;
+    network_member_gone(sim, index);
+}
+
+void sim_kill(struct sim *sim, uint32_t index)
+{
+    struct member *m = &sim->members[index];
+    struct node_id node = m->node;
+    static const char *const roles[] = {"the coordinator", "server", "gateway"};
+    sim_say(sim, "%s %u dies", roles[m->role], m->number);
+    end(sim, index);
+    if (m->role == ROLE_GATEWAY) checker_gateway_gone(sim, m->number);
+    faults_died(sim, index, node);
+}
+
 void sim_restart_coordinator(struct sim *sim, uint64_t after_us)
 {
-    struct member *m = &sim->members[COORDINATOR];
-    CHECK(m->listening);
-    m->listening = false;
-    coordinator_close(m->coordinator);
-    m->coordinator = NULL;
-    forget_prefixes(m);
-    network_member_gone(sim, COORDINATOR);
-    queue_push(&sim->queue,
-               (struct happening){.kind = HAPPEN_START, .at_us = sim->now_us + after_us, .member = COORDINATOR});
+    end(sim, COORDINATOR);
+    plan_again(sim, HAPPEN_START, COORDINATOR, sim->now_us + after_us);
 }
 
 void sim_open(struct sim *sim, const struct plan *plan, enum plant plant, FILE *trace)
@@ -127,6 +201,7 @@ void sim_open(struct sim *sim, const struct plan *plan, enum plant plant, FILE *
     sim->timers = dice_of(plan->seed, 3);
     sim->ids = dice_of(plan->seed, 4);
     sim->plants = dice_of(plan->seed, 5);
+    sim->clocks = dice_of(plan->seed, 10);
     sim->server_first = 1;
     sim->gateway_first = 1 + plan->servers;
     sim->member_count = sim->gateway_first + plan->gateways;
@@ -146,12 +221,10 @@ void sim_close(struct sim *sim)
 {
     for (uint32_t i = 0; i < sim->member_count; i++) {
         struct member *m = &sim->members[i];
-        if (m->coordinator != NULL) coordinator_close(m->coordinator);
-        if (m->server != NULL) cellserver_close(m->server);
-        if (m->gateway != NULL) gateway_close(m->gateway);
-        forget_prefixes(m);
+        close_core(m);
         free(m->prefixes);
     }
+    faults_close(sim);
     checker_close(sim);
     crowd_close(sim);
     store_close(&sim->store);
@@ -173,10 +246,11 @@ static uint64_t deadline_of(const struct member *m)
 void sim_rearm(struct sim *sim, uint32_t index)
 {
     struct member *m = &sim->members[index];
+    if (!m->listening) return;
     uint64_t due_us = deadline_of(m);
     if (due_us == UINT64_MAX) return;
     /* A shell's timer is always a little late; so time goes on even if a core asks for a moment that has passed. */
-    uint64_t at_us = (due_us > sim->now_us ? due_us : sim->now_us) + 50 + dice_below(&sim->timers, 1000);
+    uint64_t at_us = time_of(sim, m, due_us) + 50 + dice_below(&sim->timers, 1000);
     if (m->timeout_us != UINT64_MAX && m->timeout_us <= at_us) return;
     m->timeout_us = at_us;
     queue_push(&sim->queue, (struct happening){.kind = HAPPEN_TIMEOUT, .at_us = at_us, .member = index});
@@ -240,15 +314,22 @@ void sim_step(struct sim *sim, uint32_t index, const struct event *event)
     trace_event(sim, index, event);
     sim->stepping = true;
     outbox_clear(&sim->outbox);
-    if (m->coordinator != NULL) coordinator_step(m->coordinator, event, sim->now_us, &sim->outbox);
-    if (m->server != NULL) cellserver_step(m->server, event, sim->now_us, &sim->outbox);
-    if (m->gateway != NULL) gateway_step(m->gateway, event, sim->now_us, &sim->outbox);
-    for (size_t i = 0; i < sim->outbox.count; i++) {
+    uint64_t now_us = sim_clock(sim, m);
+    if (m->coordinator != NULL) coordinator_step(m->coordinator, event, now_us, &sim->outbox);
+    if (m->server != NULL) cellserver_step(m->server, event, now_us, &sim->outbox);
+    if (m->gateway != NULL) gateway_step(m->gateway, event, now_us, &sim->outbox);
+    bool dies = m->doomed && sim->outbox.count > 0;
+    struct dice doom = {m->doom_dice};
+    size_t count = dies ? dice_below(&doom, sim->outbox.count + 1) : sim->outbox.count;
+    for (size_t i = 0; i < count; i++) {
         const struct output *o = &sim->outbox.items[i];
         carry_out(sim, index, o, outbox_bytes(&sim->outbox, o));
     }
     sim->stepping = false;
-    sim_rearm(sim, index);
+    if (dies && !sim->violated)
+        sim_kill(sim, index);
+    else
+        sim_rearm(sim, index);
 }
 
 void sim_query(struct sim *sim, uint32_t member, uint64_t token, const void *bytes, size_t size)
@@ -276,9 +357,12 @@ static void tick(struct sim *sim, const struct happening *what)
 {
     struct member *m = &sim->members[what->member];
     const struct plan *plan = &sim->plan;
+    if (!m->listening || what->connection != m->incarnation) return;
     struct event event = {.kind = EVENT_TICK, .late_us = sim->now_us - m->tick_due_us};
+    m->ticked_us = sim->now_us;
     sim_step(sim, what->member, &event);
-    if (sim->violated) return;
+    if (!sim->violated && m->listening && plan->faults >= FAULTS_DEATHS) checker_ticked(sim, what->member);
+    if (sim->violated || !m->listening) return;
     uint64_t interval_us = cellserver_tick_us(m->server);
     m->tick_due_us += interval_us;
     /* As a timer does after a pause: what was missed is not made up for. */
@@ -287,7 +371,7 @@ static void tick(struct sim *sim, const struct happening *what)
     at_us += dice_below(&sim->timers, plan->tick_jitter_us + 1);
     if (!sim->network.healed && dice_chance(&sim->timers, plan->stall_chance))
         m->busy_until_us = sim->now_us + dice_below(&sim->timers, plan->stall_max_us + 1);
-    queue_push(&sim->queue, (struct happening){.kind = HAPPEN_TICK, .at_us = at_us, .member = what->member});
+    plan_again(sim, HAPPEN_TICK, what->member, at_us);
 }
 
 static void message(struct sim *sim, struct happening *what)
@@ -309,7 +393,7 @@ static void timeout(struct sim *sim, const struct happening *what)
     struct member *m = &sim->members[what->member];
     if (!m->listening || m->timeout_us != what->at_us) return;
     m->timeout_us = UINT64_MAX;
-    if (deadline_of(m) <= sim->now_us)
+    if (deadline_of(m) <= sim_clock(sim, m))
         sim_step(sim, what->member, &(struct event){.kind = EVENT_TIMEOUT});
     else
         sim_rearm(sim, what->member);
@@ -318,6 +402,10 @@ static void timeout(struct sim *sim, const struct happening *what)
 static void happen(struct sim *sim, struct happening *what)
 {
     struct member *m = &sim->members[what->member];
+    if (what->kind == HAPPEN_FAULT) {
+        faults_happen(sim, what);
+        return;
+    }
     if (m->busy_until_us > sim->now_us) {
         /* The process stands still; all that concerns it waits, in order. */
         struct happening later = *what;
@@ -331,7 +419,7 @@ static void happen(struct sim *sim, struct happening *what)
         return;
     }
     switch (what->kind) {
-    case HAPPEN_START: start(sim, what->member); break;
+    case HAPPEN_START: start(sim, what); break;
     case HAPPEN_TICK: tick(sim, what); break;
     case HAPPEN_TIMEOUT: timeout(sim, what); break;
     case HAPPEN_PACKET:
@@ -341,6 +429,8 @@ static void happen(struct sim *sim, struct happening *what)
     case HAPPEN_LINK_UP: network_link_up(sim, what); break;
     case HAPPEN_LINK_DOWN: network_link_down(sim, what); break;
     case HAPPEN_WORK: crowd_work(sim, what); break;
+    case HAPPEN_TOLD: network_told(sim, what); break;
+    case HAPPEN_FAULT: break;
     }
 }
 

@@ -15,6 +15,7 @@
 #include "gateway/core.h"
 #include "tests/sim/checker.h"
 #include "tests/sim/crowd.h"
+#include "tests/sim/faults.h"
 #include "tests/sim/network.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/plants.h"
@@ -38,10 +39,15 @@ struct member {
     struct gateway *gateway;
     uint64_t timeout_us; /* when a TIMEOUT is planned; UINT64_MAX: none */
     uint64_t busy_until_us;
-    uint64_t tick_due_us;
+    uint64_t tick_due_us, ticked_us;
     char **prefixes; /* of its SUB listener */
     uint32_t prefix_count, prefix_room;
     uint64_t incarnation;
+    /* Its own clock: clock_local_us at the simulation's clock_base_us, clock_ppm too fast. */
+    uint64_t clock_base_us, clock_local_us;
+    int64_t clock_ppm;
+    bool doomed; /* dies in the middle of the outputs of its next step that has any */
+    uint64_t doom_dice, death_dice, away_us;
 };
 
 struct sim {
@@ -54,8 +60,10 @@ struct sim {
     struct store_model store;
     struct crowd crowd;
     struct checker checker;
+    struct faults faults;
     enum plant plant;
-    struct dice timers, plants, ids;
+    struct dice timers, plants, ids, clocks;
+    struct cellserver_stats past; /* of servers that are no more */
     struct outbox outbox;
     struct writer plant_writer;
     bool stepping;
@@ -65,6 +73,7 @@ struct sim {
 
     bool violated;
     uint64_t violated_us;
+    const char *violation_kind; /* the same for violations of one kind; a literal */
     char violation[512];
 };
 
@@ -78,8 +87,8 @@ bool sim_run_ready(struct sim *sim, uint64_t limit_us);
 /* Heals the network, stops the players, runs until all cores have been calm for the plan's quiet_us, and checks all
  * (checker.h). False: a violation. */
 bool sim_calm(struct sim *sim);
-/* Sets players and network going again. */
-void sim_stir(struct sim *sim);
+/* Sets players, network and the faults of this phase going. */
+void sim_stir(struct sim *sim, uint32_t phase);
 
 /* Gives a member an event and carries out what it says. */
 void sim_step(struct sim *sim, uint32_t member, const struct event *event);
@@ -91,6 +100,11 @@ void sim_tell_later(struct sim *sim, uint32_t link);
 uint32_t sim_member_at(const struct sim *sim, const char *url, size_t size);
 /* An outside tool's message to a cell server; its answer comes to checker_reply with `token`. */
 void sim_query(struct sim *sim, uint32_t member, uint64_t token, const void *bytes, size_t size);
+/* A member's process ends at once. What it has sent is mostly still on its way. faults.c says what follows. */
+void sim_kill(struct sim *sim, uint32_t member);
+/* A member's own time now; moves it forward. */
+uint64_t sim_clock(const struct sim *sim, const struct member *m);
+void sim_clock_jump(struct sim *sim, uint32_t member, uint64_t by_us);
 /* Ends a coordinator at once and starts another incarnation of it after `after_us`. */
 void sim_restart_coordinator(struct sim *sim, uint64_t after_us);
 bool sim_all_calm(const struct sim *sim);

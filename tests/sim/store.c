@@ -6,29 +6,81 @@
 #include <stdlib.h>
 #include <string.h>
 
-void store_close(struct store_model *s)
+static void content_close(struct store_content *s)
 {
     free(s->leaves);
     free(s->servers);
+    *s = (struct store_content){0};
+}
+
+void store_close(struct store_model *s)
+{
+    content_close(&s->now);
+    for (uint32_t i = 0; i < STORE_PAST; i++) content_close(&s->past[i]);
     writer_close(&s->answer);
     *s = (struct store_model){0};
 }
 
-static struct store_leaf *find_leaf(struct store_model *s, struct quadkey leaf)
+static void content_copy(struct store_content *to, const struct store_content *from)
+{
+    struct store_leaf *leaves = to->leaves;
+    struct store_server *servers = to->servers;
+    uint32_t leaf_room = to->leaf_room, server_room = to->server_room;
+    ARRAY_RESERVE(leaves, leaf_room, (size_t)from->leaf_count + 1);
+    ARRAY_RESERVE(servers, server_room, (size_t)from->server_count + 1);
+    if (from->leaf_count > 0) memcpy(leaves, from->leaves, from->leaf_count * sizeof *leaves);
+    if (from->server_count > 0) memcpy(servers, from->servers, from->server_count * sizeof *servers);
+    *to = *from;
+    to->leaves = leaves;
+    to->servers = servers;
+    to->leaf_room = leaf_room;
+    to->server_room = server_room;
+}
+
+/* Keeps what is there now, before a save. */
+static void keep(struct store_model *s)
+{
+    struct store_content *last = &s->past[STORE_PAST - 1];
+    if (s->past_count < STORE_PAST) {
+        last = &s->past[s->past_count++];
+    } else {
+        struct store_content oldest = s->past[0];
+        memmove(&s->past[0], &s->past[1], (STORE_PAST - 1) * sizeof s->past[0]);
+        *last = oldest; /* its buffers */
+    }
+    content_copy(last, &s->now);
+}
+
+void store_forget(struct sim *sim, struct dice *d)
+{
+    struct store_model *s = &sim->store;
+    uint32_t back = 1 + (uint32_t)dice_below(d, STORE_PAST);
+    if (dice_chance(d, 0.2)) {
+        sim_say(sim, "the store is empty");
+        content_close(&s->now);
+        s->past_count = 0;
+    } else if (back <= s->past_count) {
+        sim_say(sim, "the store loses its last %u saves", back);
+        s->past_count -= back;
+        content_copy(&s->now, &s->past[s->past_count]);
+    }
+}
+
+static struct store_leaf *find_leaf(struct store_content *s, struct quadkey leaf)
 {
     for (uint32_t i = 0; i < s->leaf_count; i++)
         if (quadkey_equal(s->leaves[i].owner.leaf, leaf)) return &s->leaves[i];
     return NULL;
 }
 
-static struct store_server *find_server(struct store_model *s, const char *name)
+static struct store_server *find_server(struct store_content *s, const char *name)
 {
     for (uint32_t i = 0; i < s->server_count; i++)
         if (strcmp(s->servers[i].info.name, name) == 0) return &s->servers[i];
     return NULL;
 }
 
-static bool fenced(struct store_model *s, struct store_map map)
+static bool fenced(struct store_content *s, struct store_map map)
 {
     struct store_leaf leaf;
     if (s->term > map.term || (s->term == map.term && !node_id_equal(s->leader, map.leader))) return true;
@@ -42,7 +94,7 @@ static bool fenced(struct store_model *s, struct store_map map)
     return false;
 }
 
-static void save(struct store_model *s, struct store_map map)
+static void save(struct store_content *s, struct store_map map)
 {
     struct store_leaf leaf;
     struct store_server server;
@@ -52,7 +104,6 @@ static void save(struct store_model *s, struct store_map map)
     s->rev = map.rev;
     s->leader = map.leader;
     s->world = map.world;
-    s->saves++;
     while (store_next_leaf(&map, &leaf)) {
         struct store_leaf *held = find_leaf(s, leaf.owner.leaf);
         if (held == NULL) {
@@ -79,17 +130,18 @@ static void save(struct store_model *s, struct store_map map)
     }
 }
 
-static void load(struct store_model *s)
+static void load(struct store_model *model)
 {
-    writer_clear(&s->answer);
-    store_map_begin(&s->answer,
+    const struct store_content *s = &model->now;
+    writer_clear(&model->answer);
+    store_map_begin(&model->answer,
                     &(struct store_map){.term = s->term, .rev = s->rev, .leader = s->leader, .world = s->world});
-    store_list(&s->answer, s->leaf_count);
-    for (uint32_t i = 0; i < s->leaf_count; i++) store_add_leaf(&s->answer, &s->leaves[i]);
-    store_list(&s->answer, 0);
-    store_list(&s->answer, s->server_count);
-    for (uint32_t i = 0; i < s->server_count; i++) store_add_server(&s->answer, &s->servers[i]);
-    store_list(&s->answer, 0);
+    store_list(&model->answer, s->leaf_count);
+    for (uint32_t i = 0; i < s->leaf_count; i++) store_add_leaf(&model->answer, &s->leaves[i]);
+    store_list(&model->answer, 0);
+    store_list(&model->answer, s->server_count);
+    for (uint32_t i = 0; i < s->server_count; i++) store_add_server(&model->answer, &s->servers[i]);
+    store_list(&model->answer, 0);
 }
 
 void store_execute(struct sim *sim, uint32_t member, const struct output *output, const uint8_t *bytes)
@@ -99,6 +151,7 @@ void store_execute(struct sim *sim, uint32_t member, const struct output *output
     answer.connection = (uint32_t)sim->members[member].incarnation;
     answer.at_us = sim->now_us + 100 + dice_below(&sim->timers, 5000);
     bool fails = !sim->network.healed && dice_chance(&sim->timers, sim->plan.store_failure);
+    if (faults_store_away(sim)) fails = true;
     bool lost = fails && dice_chance(&sim->timers, 0.5);
     if (output->operation == STORE_LOAD) {
         load(s);
@@ -110,10 +163,13 @@ void store_execute(struct sim *sim, uint32_t member, const struct output *output
             sim_violation(sim, "the coordinator saves a malformed map");
             return;
         }
-        if (fenced(s, map))
+        if (fenced(&s->now, map)) {
             answer.error = TERRANE_ERR_STORE_CONFLICT;
-        else if (!lost)
-            save(s, map);
+        } else if (!lost) {
+            keep(s);
+            save(&s->now, map);
+            s->saves++;
+        }
         if (answer.error != TERRANE_ERR_OK) s->conflicts++;
     }
     if (fails) {

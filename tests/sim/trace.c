@@ -46,6 +46,7 @@ void sim_violation(struct sim *sim, const char *format, ...)
     if (sim->violated) return;
     sim->violated = true;
     sim->violated_us = sim->now_us;
+    sim->violation_kind = format;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(sim->violation, sizeof sim->violation, format, arguments);
