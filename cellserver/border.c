@@ -1,6 +1,8 @@
 /* Ghosts, both ways: what neighbours see of us (the strip), what we keep of them (replicas). */
 #include "cellserver/internal.h"
 
+#define ORPHAN_US UINT64_C(2000000)
+
 /* Whether an observer of a neighbour, standing as far past its border as it may, can see what stands at p. */
 bool leaf_shows(const struct cellserver *cs, const struct own_leaf *leaf, struct position p)
 {
@@ -148,10 +150,14 @@ void ghost_from_owned(struct cellserver *cs, uint32_t at, struct quadkey to)
     }
 }
 
+/* What was given away is shown until its next owner speaks, which may take a lease and its margin. */
 void ghosts_open(struct cellserver *cs)
 {
-    cs->ghosts = replicas_open(&(struct replicas_options){
-        .kind = STREAM_GHOST, .listener = {.context = cs, .entity = ghost_changed, .subscribe = ghost_subscribe}});
+    uint64_t orphan_us = 2 * cs->lease_us > ORPHAN_US ? 2 * cs->lease_us : ORPHAN_US;
+    cs->ghosts = replicas_open(
+        &(struct replicas_options){.kind = STREAM_GHOST,
+                                   .orphan_us = orphan_us,
+                                   .listener = {.context = cs, .entity = ghost_changed, .subscribe = ghost_subscribe}});
 }
 
 /* A foreign leaf matters if an observer of ours, standing as far past our border as it may, can see something that
@@ -200,8 +206,16 @@ static void strips_sync(struct cellserver *cs)
         }
     }
     for (uint32_t i = 0; i < cs->entity_count; i++) {
-        if (cs->entities[i].status == ENTITY_OWNED) entity_update_strip(cs, i);
+        const struct entity *e = &cs->entities[i];
+        if (e->status == ENTITY_OWNED && cs->leaves[e->leaf].used) entity_update_strip(cs, i);
     }
+}
+
+/* A leaf that we follow is followed on while nobody speaks for it: its ghosts stay until its next owner does. That
+ * includes a leaf that we are about to take over. */
+static bool leaf_stays_watched(const struct cellserver *cs, const struct leaf_owner *owner)
+{
+    return owner != NULL && leaf_find(cs, owner->leaf) == NONE && leaf_is_near(cs, owner);
 }
 
 void ghosts_sync(struct cellserver *cs)
@@ -210,7 +224,7 @@ void ghosts_sync(struct cellserver *cs)
     for (uint32_t i = 0; i < cs->watched_count;) {
         struct quadkey leaf = cs->watched[i];
         const struct leaf_owner *owner = ownership_leaf(&cs->map, leaf);
-        if (leaf_is_watchable(cs, owner)) {
+        if (leaf_stays_watched(cs, owner)) {
             i++;
             continue;
         }
@@ -226,6 +240,6 @@ void ghosts_sync(struct cellserver *cs)
             topic_output(cs, OUTPUT_WATCH, owner->leaf);
             replicas_watch(cs->ghosts, cs->now_us, owner->leaf);
         }
-        replicas_set_epoch(cs->ghosts, cs->now_us, owner->leaf, owner->epoch);
+        replicas_set_epoch(cs->ghosts, cs->now_us, owner->leaf, owner->since);
     }
 }

@@ -36,6 +36,7 @@ void cellserver_close(struct cellserver *cs)
     free(cs->watched);
     free(cs->changes);
     free(cs->absent);
+    replica_close_all(cs);
     writer_close(&cs->message);
     writer_close(&cs->packet);
     writer_close(&cs->frame);
@@ -76,6 +77,7 @@ static void coordinator_welcome(struct cellserver *cs, struct node_id from, cons
         cs->stats.malformed++;
         return;
     }
+    cs->lease_us = m->lease_us;
     if (!cs->has_world) {
         world_open(cs, &m->world);
     } else if (!world_equal(&m->world, &cs->world)) {
@@ -204,7 +206,7 @@ static void coordinator_heartbeat(struct cellserver *cs)
         if (!leaf->used) continue;
         heartbeat_add(&cs->message, &(struct leaf_load){.leaf = leaf->key, .epoch = leaf->epoch, .owned = leaf->count});
     }
-    heartbeat_stands(&cs->message, 0);
+    replica_stands(cs, &cs->message);
     cs->coordinator.heartbeat_us = cs->now_us;
     if (session_push_fast(cs->coordinator.session, cs->message.data, cs->message.size) != TERRANE_ERR_OK) {
         cs->stats.dropped++;
@@ -221,24 +223,6 @@ static void coordinator_tick(struct cellserver *cs)
     while (session_fill(link->session, cs->now_us, &cs->packet)) {
         outbox_push(cs->out, (struct output){.kind = OUTPUT_SEND, .node = NODE_COORDINATOR}, cs->packet.data,
                     cs->packet.size);
-    }
-}
-
-static void absent_expire(struct cellserver *cs)
-{
-    for (uint32_t i = 0; i < cs->absent_count;) {
-        if (cs->absent[i].until_us > cs->now_us) {
-            i++;
-            continue;
-        }
-        for (uint32_t at = 0; at < cs->entity_count; at++) {
-            struct entity *e = &cs->entities[at];
-            bool its = e->status == ENTITY_OWNED && node_id_equal(e->gateway, cs->absent[i].node);
-            if (its && !e->leaving) entity_remove(cs, at);
-        }
-        uint32_t peer = peer_find(cs, cs->absent[i].node);
-        if (peer != NONE) peer_remove(cs, peer);
-        cs->absent[i] = cs->absent[--cs->absent_count];
     }
 }
 

@@ -45,6 +45,7 @@ struct cellserver_stats {
      * primary; what standbys were told; answers that wait for a standby. */
     uint32_t replica_leaves, replicas, fenced, standby_waiting;
     uint64_t promotions, standby_bytes;
+    uint64_t replicas_broken; /* copies that did not follow their primary any more and were asked for anew */
 };
 void cellserver_stats(const struct cellserver *cs, struct cellserver_stats *out);
 

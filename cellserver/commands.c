@@ -96,9 +96,11 @@ static uint32_t command_target(struct cellserver *cs, struct node_id gateway, ui
 {
     uint32_t at = entity_find(cs, id);
     if (at == NONE || cs->entities[at].status != ENTITY_OWNED) {
+        if (replica_keep_command(cs, id, gateway, hops, command)) return NONE;
         if (handoff_forward(cs, id, gateway, hops, command)) return NONE;
         cs->stats.not_owner++;
-        answer(cs, gateway, request, id, at == NONE ? TERRANE_ERR_ENTITY_UNKNOWN : TERRANE_ERR_NOT_OWNER);
+        bool unknown = at == NONE && !replica_holds(cs, id);
+        answer(cs, gateway, request, id, unknown ? TERRANE_ERR_ENTITY_UNKNOWN : TERRANE_ERR_NOT_OWNER);
         return NONE;
     }
     if (!node_id_equal(cs->entities[at].gateway, gateway)) {
@@ -177,6 +179,7 @@ static bool command_set_radius(struct cellserver *cs, struct node_id gateway, ui
 static void move_elsewhere(struct cellserver *cs, struct node_id gateway, uint32_t hops, uint64_t sequence,
                            const struct move *move)
 {
+    if (replica_keep_move(cs, gateway, sequence, move)) return;
     writer_clear(&cs->single);
     moves_begin(&cs->single, &(struct moves){.sequence = sequence, .count = 1});
     moves_add(&cs->single, move);

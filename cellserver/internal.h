@@ -8,12 +8,14 @@
  *   commands.c   what gateways ask                              queries.c  queries, look-ups, map events
  *   standby.c    what our standbys are told, what waits for it  lease.c    who may serve: echoes, stamps, fences
  *   replica.c    leaves that we stand by for                    promote.c  a standby becomes the primary
+ *   held.c       the content of a standby leaf              absent.c   gateways that are gone
  *   status.c     STATUS as JSON                                 cellserver.c  step, tick, coordinator link */
 #ifndef TERRANE_CELLSERVER_INTERNAL_H
 #define TERRANE_CELLSERVER_INTERNAL_H
 
 #include "aoi/aoi.h"
 #include "cellserver/cellserver.h"
+#include "cellserver/replica.h"
 #include "common/array.h"
 #include "common/check.h"
 #include "common/table.h"
@@ -23,10 +25,6 @@
 #include "stream/writer.h"
 
 #define NONE UINT32_MAX
-
-struct standby;
-struct standby_ack;
-struct release;
 
 #define HELLO_EVERY_US        UINT64_C(200000)
 #define HEARTBEAT_EVERY_US    UINT64_C(250000)
@@ -83,6 +81,8 @@ struct subscriber {
 
 struct own_leaf {
     bool used, ghost_on;
+    bool given_up;   /* not used any more, but its entities are still to become ghosts (leaves_sync) */
+    bool views_held; /* in this tick: whole views wait for ghosts */
     struct quadkey key;
     uint32_t epoch, since, feed, count;
     struct square square;
@@ -91,6 +91,7 @@ struct own_leaf {
     uint32_t near_count, near_room;
     struct subscriber *subscribers;
     uint32_t subscriber_count, subscriber_room;
+    uint64_t hold_until_us; /* it has been promoted: until then whole views wait for the ghosts around it */
 };
 
 struct peer {
@@ -104,6 +105,7 @@ struct peer {
     bool feed_up[NODE_FEEDS + 1];
     struct writer views; /* view items of this tick */
     uint32_t view_items;
+    struct standby_beats beats;
 };
 
 /* A command of a gateway for an entity that is between owners. */
@@ -153,6 +155,7 @@ struct cellserver {
     struct world world;
     int64_t strip;
     uint64_t now_us, tick, stray_us;
+    uint64_t lease_us;  /* how long a fresh answer gives leave to serve */
     uint64_t published; /* times that all streams were published */
     struct cellserver_stats stats;
     struct coordinator_link coordinator;
@@ -174,6 +177,8 @@ struct cellserver {
     uint32_t *moved, *straying, *touched, *shown;
     uint32_t moved_count, moved_room, straying_count, straying_room, touched_count, touched_room;
     uint32_t shown_count, shown_room;
+
+    struct held_side held; /* leaves that we stand by for */
 
     struct aoi *aoi;
     struct replicas *ghosts;
@@ -216,12 +221,16 @@ void peers_close(struct cellserver *cs);
 
 /* leaves.c */
 uint32_t leaf_find(const struct cellserver *cs, struct quadkey key);
+uint32_t leaf_open(struct cellserver *cs, const struct leaf_owner *owner); /* a leaf that is not open here */
 void leaves_sync(struct cellserver *cs); /* after a map change: take what is ours, give up what is not, ghosts */
 void leaf_subscribe(struct cellserver *cs, uint32_t peer, const struct subscribe *m);
+void leaf_refuse_subscription(struct cellserver *cs, uint32_t peer, const struct subscribe *m);
 void leaf_unsubscribe(struct cellserver *cs, uint32_t peer, const struct subscribe *m);
 void leaves_drop_subscriber(struct cellserver *cs, uint32_t peer);
 void leaves_feed_up(struct cellserver *cs, uint32_t peer, uint32_t feed);
 void leaves_publish(struct cellserver *cs);
+/* What a leaf's streams have to say, now, with the snapshots that are asked for. */
+void leaf_publish_now(struct cellserver *cs, uint32_t leaf);
 void leaves_describe(void *context, uint32_t owner, struct entity_record *out);
 void leaves_close(struct cellserver *cs);
 uint32_t ghost_feed(const struct cellserver *cs);
@@ -334,17 +343,40 @@ void handoff_leave_again(struct cellserver *cs, uint32_t entity, struct quadkey 
 /* The map or the set of open leaves has changed: OFFERs whose destination has another owner are made again. */
 void handoff_sync(struct cellserver *cs);
 
-/* replica.c: this server as the standby of others' leaves. */
+/* replica.c: this server as the standby of others' leaves (replica.h). */
 void replica_receive(struct cellserver *cs, uint32_t peer, struct standby *m);
 void replica_beat(struct cellserver *cs, uint32_t peer, uint64_t stamp);
 void replica_ack_tick(struct cellserver *cs);                       /* each tick */
 void replica_flush(struct cellserver *cs);                          /* the end of a step: urgent acks */
 void replica_stands(struct cellserver *cs, struct writer *w);       /* writes heartbeat_stands and its items */
 void replica_peer_gone(struct cellserver *cs, struct node_id node); /* proved dead */
+void replica_sync(struct cellserver *cs);                           /* after a map change */
+void replica_close_all(struct cellserver *cs);
+struct held_leaf *replica_find(const struct cellserver *cs, struct quadkey key); /* NULL: no standby leaf */
+void replica_free(struct cellserver *cs, struct held_leaf *leaf);
+/* With the next ack the peer hears that we are no standby of its leaf. */
+void replica_refuse(struct cellserver *cs, struct node_id primary, struct quadkey leaf, uint32_t epoch);
+/* Whether an entity that is not owned here is in a standby leaf: then its gateway asks again, it is not unknown. */
+bool replica_holds(const struct cellserver *cs, struct entity_id id);
+bool replica_promotes(const struct cellserver *cs, struct entity_id id); /* and that leaf is about to be ours */
+/* Keeps a command or move of a gateway for such an entity until the leaf is promoted. False: it is not kept. */
+bool replica_keep_command(struct cellserver *cs, struct entity_id id, struct node_id gateway, uint32_t hops,
+                          struct cursor command);
+bool replica_keep_move(struct cellserver *cs, struct node_id gateway, uint64_t sequence, const struct move *move);
+/* Keeps a subscription until the leaf is promoted. False: we don't stand by for that leaf. */
+bool replica_early_reader(struct cellserver *cs, uint32_t peer, const struct subscribe *m);
+void replica_drop_reader(struct cellserver *cs, uint32_t peer, const struct subscribe *m);
 
 /* promote.c */
-void promote_check(struct cellserver *cs); /* each step */
+void promote_begin(struct cellserver *cs, struct held_leaf *leaf); /* the map says that it is ours */
+void promote_check(struct cellserver *cs);                         /* each step */
 void release_received(struct cellserver *cs, uint32_t peer, const struct release *m);
+
+/* absent.c: gateways that are gone. */
+void absent_sync(struct cellserver *cs); /* after a map change */
+/* An entity of that gateway has come: if the map does not name the gateway, the entity's time runs. */
+void absent_note(struct cellserver *cs, struct node_id gateway);
+void absent_expire(struct cellserver *cs);
 
 /* status.c */
 void status_write(struct cellserver *cs, struct writer *json); /* NUL-terminated */

@@ -18,51 +18,86 @@ static uint32_t stream_feed(const struct cellserver *cs, const struct own_leaf *
     return stream == STREAM_GHOST ? ghost_feed(cs) : leaf->feed;
 }
 
-static void leaf_open(struct cellserver *cs, const struct leaf_owner *owner)
+uint32_t leaf_open(struct cellserver *cs, const struct leaf_owner *owner)
 {
     uint32_t at = 0;
-    while (at < cs->leaf_count && cs->leaves[at].used) at++;
+    while (at < cs->leaf_count && (cs->leaves[at].used || cs->leaves[at].given_up)) at++;
     if (at == cs->leaf_count) ARRAY_RESERVE(cs->leaves, cs->leaf_room, ++cs->leaf_count);
     uint32_t feeds = cs->options.info.feed_count;
     cs->leaves[at] = (struct own_leaf){
         .used = true,
         .key = owner->leaf,
         .epoch = owner->epoch,
-        .since = owner->epoch,
+        .since = owner->since,
         .feed = feeds == 0 ? 0 : owner->feed % feeds,
         .square = quadkey_square(&cs->world, owner->leaf),
-        .region = stream_writer_open(STREAM_REGION, owner->leaf, owner->epoch),
-        .ghost = stream_writer_open(STREAM_GHOST, owner->leaf, owner->epoch),
+        .region = stream_writer_open(STREAM_REGION, owner->leaf, owner->since),
+        .ghost = stream_writer_open(STREAM_GHOST, owner->leaf, owner->since),
     };
     table_put(&cs->leaf_index, owner->leaf.v, at);
     cs->stats.leaves++;
+    return at;
 }
 
-/* The map says that somebody else answers for this leaf: what it holds is not ours to serve any more. */
-static void leaf_give_up(struct cellserver *cs, uint32_t at)
+/* Tells the new primary that we serve the leaf no more, after all that its standby still lacked. */
+static void send_release(struct cellserver *cs, const struct leaf_owner *owner, uint64_t seq)
+{
+    uint32_t peer = peer_find(cs, owner->primary);
+    if (peer == NONE) return;
+    writer_clear(&cs->message);
+    release_encode(&cs->message, &(struct release){.leaf = owner->leaf, .epoch = owner->since, .seq = seq});
+    peer_send(cs, peer, &cs->message, true);
+}
+
+/* The map says that somebody else answers for this leaf, or that we do so anew: what it holds is not ours to serve any
+ * more. Its entities stand where they are until leaf_clear. owner: NULL if the leaf is no more. */
+static void leaf_give_up(struct cellserver *cs, uint32_t at, const struct leaf_owner *owner)
 {
     struct own_leaf *leaf = &cs->leaves[at];
     char key[LIMIT_QUADKEY_TEXT];
     quadkey_text(leaf->key, key);
     outbox_log(cs->out, LOG_WARNING, "event=leaf_given_up leaf=%s epoch=%u entities=%u", key, leaf->epoch, leaf->count);
-    for (uint32_t i = 0; i < cs->entity_count && leaf->count > 0; i++) {
-        struct entity *e = &cs->entities[i];
-        if (e->status != ENTITY_OWNED || e->leaf != at) continue;
-        entity_unplace(cs, i);
-        entity_part_leaf(cs, i, LEFT_MOVED, leaf->key);
-        entity_free(cs, i);
-    }
+    uint64_t seq = standby_close_leaf(cs, at);
+    if (owner != NULL) send_release(cs, owner, seq);
     while (leaf->subscriber_count > 0) {
         struct subscriber *last = &leaf->subscribers[--leaf->subscriber_count];
         peer_feed_release(cs, last->peer, stream_feed(cs, leaf, last->stream));
+    }
+    table_remove(&cs->leaf_index, leaf->key.v);
+    leaf->used = leaf->ghost_on = false;
+    leaf->given_up = true;
+    cs->stats.leaves--;
+}
+
+/* Who stood in a leaf that was given up becomes a ghost where it is in sight; what still comes for it goes on to the
+ * new primary. */
+static void entity_give_up(struct cellserver *cs, uint32_t at, struct quadkey key, struct node_id to)
+{
+    struct entity *e = &cs->entities[at];
+    if (peer_find(cs, to) != NONE) {
+        forward_waiting(cs, at, to);
+        forward_remember(cs, e->id, to);
+    }
+    if (e->leaving) handoff_abandon(cs, at);
+    views_forget(cs, at);
+    entity_part_leaf(cs, at, LEFT_MOVED, key);
+    ghost_from_owned(cs, at, key);
+}
+
+static void leaf_clear(struct cellserver *cs, uint32_t at)
+{
+    struct own_leaf *leaf = &cs->leaves[at];
+    const struct leaf_owner *owner = ownership_leaf(&cs->map, leaf->key);
+    struct node_id to = owner == NULL ? NODE_NONE : owner->primary;
+    for (uint32_t i = 0; i < cs->entity_count && leaf->count > 0; i++) {
+        struct entity *e = &cs->entities[i];
+        if (e->status == ENTITY_OWNED && e->leaf == at) entity_give_up(cs, i, leaf->key, to);
     }
     stream_writer_close(leaf->region);
     stream_writer_close(leaf->ghost);
     free(leaf->subscribers);
     free(leaf->near);
-    table_remove(&cs->leaf_index, leaf->key.v);
     *leaf = (struct own_leaf){0};
-    cs->stats.leaves--;
 }
 
 static bool ours(const struct cellserver *cs, const struct leaf_owner *owner)
@@ -70,25 +105,29 @@ static bool ours(const struct cellserver *cs, const struct leaf_owner *owner)
     return owner != NULL && node_id_equal(owner->primary, cs->options.info.node);
 }
 
+/* A leaf that is ours under a later `since` has been another's meanwhile: what we have of it is not what it is. */
 static void leaf_take(struct cellserver *cs, const struct leaf_owner *owner)
 {
     uint32_t at = leaf_find(cs, owner->leaf);
     if (at == NONE) {
-        leaf_open(cs, owner);
+        if (replica_find(cs, owner->leaf) == NULL) leaf_open(cs, owner);
     } else if (owner->epoch > cs->leaves[at].epoch) {
-        struct own_leaf *leaf = &cs->leaves[at];
-        leaf->epoch = leaf->since = owner->epoch;
-        stream_writer_set_epoch(leaf->region, owner->epoch);
-        stream_writer_set_epoch(leaf->ghost, owner->epoch);
-        for (uint32_t i = 0; i < leaf->subscriber_count; i++) leaf->subscribers[i].wants_snapshot = true;
+        cs->leaves[at].epoch = owner->epoch;
     }
 }
 
 void leaves_sync(struct cellserver *cs)
 {
+    bool given_up = false;
     for (uint32_t i = 0; i < cs->leaf_count; i++) {
-        if (cs->leaves[i].used && !ours(cs, ownership_leaf(&cs->map, cs->leaves[i].key))) leaf_give_up(cs, i);
+        if (!cs->leaves[i].used) continue;
+        const struct leaf_owner *owner = ownership_leaf(&cs->map, cs->leaves[i].key);
+        if (ours(cs, owner) && owner->since <= cs->leaves[i].since) continue;
+        if (!given_up) entities_apply_moves(cs); /* what has been taken from a gateway is not taken back */
+        given_up = true;
+        leaf_give_up(cs, i, owner);
     }
+    replica_sync(cs);
     for (uint32_t i = 0; i < cs->map.now.leaf_count; i++) {
         const struct leaf_owner *owner = &cs->map.now.leaves[i];
         if (quadkey_depth(owner->leaf) > cs->world.depth) {
@@ -98,9 +137,12 @@ void leaves_sync(struct cellserver *cs)
         if (ours(cs, owner)) leaf_take(cs, owner);
     }
     ghosts_sync(cs);
+    for (uint32_t i = 0; given_up && i < cs->leaf_count; i++) {
+        if (cs->leaves[i].given_up) leaf_clear(cs, i);
+    }
 }
 
-static void refuse_subscription(struct cellserver *cs, uint32_t peer, const struct subscribe *m)
+void leaf_refuse_subscription(struct cellserver *cs, uint32_t peer, const struct subscribe *m)
 {
     writer_clear(&cs->message);
     unsubscribed_encode(&cs->message,
@@ -117,11 +159,18 @@ static struct subscriber *subscriber_find(struct own_leaf *leaf, uint32_t peer, 
     return NULL;
 }
 
+/* The readers of a leaf that has just been promoted have been without news for long enough: they don't wait for the
+ * tick. */
+static void leaf_hurry(struct cellserver *cs, uint32_t at)
+{
+    if (cs->leaves[at].hold_until_us > cs->now_us) leaf_publish_now(cs, at);
+}
+
 void leaf_subscribe(struct cellserver *cs, uint32_t peer, const struct subscribe *m)
 {
     uint32_t at = leaf_find(cs, m->leaf);
     if (at == NONE || cs->peers[peer].info.sub_url[0] == '\0') {
-        refuse_subscription(cs, peer, m);
+        if (at != NONE || !replica_early_reader(cs, peer, m)) leaf_refuse_subscription(cs, peer, m);
         return;
     }
     struct own_leaf *leaf = &cs->leaves[at];
@@ -135,6 +184,7 @@ void leaf_subscribe(struct cellserver *cs, uint32_t peer, const struct subscribe
         (struct subscriber){.peer = peer, .stream = m->stream, .wants_snapshot = true};
     peer_feed_hold(cs, peer, stream_feed(cs, leaf, m->stream));
     if (m->stream == STREAM_GHOST) leaf_ghosts_on(cs, at);
+    leaf_hurry(cs, at);
 }
 
 static void subscriber_drop(struct cellserver *cs, uint32_t at, struct subscriber *subscriber)
@@ -151,7 +201,10 @@ static void subscriber_drop(struct cellserver *cs, uint32_t at, struct subscribe
 void leaf_unsubscribe(struct cellserver *cs, uint32_t peer, const struct subscribe *m)
 {
     uint32_t at = leaf_find(cs, m->leaf);
-    if (at == NONE) return;
+    if (at == NONE) {
+        replica_drop_reader(cs, peer, m);
+        return;
+    }
     struct subscriber *known = subscriber_find(&cs->leaves[at], peer, m->stream);
     if (known != NULL) subscriber_drop(cs, at, known);
 }
@@ -175,6 +228,7 @@ void leaves_feed_up(struct cellserver *cs, uint32_t peer, uint32_t feed)
             struct subscriber *s = &leaf->subscribers[i];
             if (s->peer == peer && stream_feed(cs, leaf, s->stream) == feed) s->wants_snapshot = true;
         }
+        leaf_hurry(cs, at);
     }
 }
 
@@ -229,15 +283,18 @@ static void leaf_publish_stream(struct cellserver *cs, struct own_leaf *leaf, en
     }
 }
 
+void leaf_publish_now(struct cellserver *cs, uint32_t at)
+{
+    struct own_leaf *leaf = &cs->leaves[at];
+    if (!leaf->used || !leaf_serves(cs, at)) return;
+    leaf_publish_stream(cs, leaf, STREAM_REGION);
+    if (leaf->ghost_on) leaf_publish_stream(cs, leaf, STREAM_GHOST);
+    leaf_send_snapshots(cs, leaf);
+}
+
 void leaves_publish(struct cellserver *cs)
 {
-    for (uint32_t at = 0; at < cs->leaf_count; at++) {
-        struct own_leaf *leaf = &cs->leaves[at];
-        if (!leaf->used) continue;
-        leaf_publish_stream(cs, leaf, STREAM_REGION);
-        if (leaf->ghost_on) leaf_publish_stream(cs, leaf, STREAM_GHOST);
-        leaf_send_snapshots(cs, leaf);
-    }
+    for (uint32_t at = 0; at < cs->leaf_count; at++) leaf_publish_now(cs, at);
 }
 
 void leaves_close(struct cellserver *cs)

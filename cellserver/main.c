@@ -5,12 +5,15 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#define PROGRAM "terrane-cellserver"
+#define PROGRAM       "terrane-cellserver"
+#define NODE_RESERVED 16u /* ids below are aliases (common/core.h) */
 
 static struct flags {
-    const char *coordinator, *listen, *advertise, *name;
+    const char *coordinator, *listen, *advertise, *name, *node_id;
     uint64_t port_base, feeds, entities, capacity;
     uint32_t log_format, log_level;
 } flags;
@@ -40,6 +43,13 @@ static const struct config_field fields[] = {
      .preset = "",
      .unit = "NAME",
      .help = "This server's name in the map, one of its own; none: cell-PID."},
+    {.name = "node-id",
+     .kind = CONFIG_TEXT,
+     .value = &flags.node_id,
+     .preset = "",
+     .unit = "HEX",
+     .help = "This incarnation's id, 16 hexadecimal digits, never used before: for an agent, which must know it to "
+             "report its death; none: a random one."},
     {.name = "port-base",
      .kind = CONFIG_UINT,
      .value = &flags.port_base,
@@ -130,6 +140,18 @@ static struct shell *open_shell(struct sink *sink)
     return shell;
 }
 
+static struct node_id node_id(void)
+{
+    char *end;
+    if (flags.node_id[0] == '\0') return shell_node_id();
+    struct node_id node = {strtoull(flags.node_id, &end, 16)};
+    bool digits = strspn(flags.node_id, "0123456789abcdefABCDEF") == strlen(flags.node_id);
+    if (!digits || strlen(flags.node_id) > 16 || node.v < NODE_RESERVED)
+        program_fail(PROGRAM, EXIT_USAGE, "--node-id: \"%.40s\" is no id: 1 to 16 hexadecimal digits, at least %x",
+                     flags.node_id, NODE_RESERVED);
+    return node;
+}
+
 int main(int argc, char **argv)
 {
     read_flags(argc, argv);
@@ -141,7 +163,7 @@ int main(int argc, char **argv)
 
     char name[LIMIT_NAME];
     snprintf(name, sizeof name, "cell-%ld", (long)getpid());
-    struct cellserver_options options = {.info = {.role = ROLE_CELLSERVER, .node = shell_node_id()},
+    struct cellserver_options options = {.info = {.role = ROLE_CELLSERVER, .node = node_id()},
                                          .capacity = (uint32_t)flags.capacity,
                                          .coordinator_url = flags.coordinator,
                                          .entities = (uint32_t)flags.entities,

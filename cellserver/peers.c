@@ -28,22 +28,11 @@ void peer_remove(struct cellserver *cs, uint32_t at)
     leaves_drop_subscriber(cs, at);
     if (peer->linked) outbox_push(cs->out, (struct output){.kind = OUTPUT_UNLINK, .node = peer->info.node}, NULL, 0);
     if (peer->info.role == ROLE_CELLSERVER) handoff_undo(cs, peer->info.node);
+    replica_peer_gone(cs, peer->info.node);
     session_close(peer->session);
     table_remove(&cs->peer_index, peer->info.node.v);
     peer->session = NULL;
     peer->used = false;
-}
-
-/* A gateway that the map does not name may be one that a coordinator that has just started does not know yet. Its
- * session goes on, since it does so on the other side: what was sent and heard would be lost with it. */
-static void gateway_absent(struct cellserver *cs, struct node_id node, bool absent)
-{
-    uint32_t i = 0;
-    while (i < cs->absent_count && !node_id_equal(cs->absent[i].node, node)) i++;
-    if (!absent && i < cs->absent_count) cs->absent[i] = cs->absent[--cs->absent_count];
-    if (!absent || i < cs->absent_count) return;
-    ARRAY_RESERVE(cs->absent, cs->absent_room, cs->absent_count + 1);
-    cs->absent[cs->absent_count++] = (struct absent_gateway){.node = node, .until_us = cs->now_us + GATEWAY_GRACE_US};
 }
 
 void peers_sync(struct cellserver *cs)
@@ -51,17 +40,14 @@ void peers_sync(struct cellserver *cs)
     for (uint32_t i = 0; i < cs->peer_count; i++) {
         const struct peer *peer = &cs->peers[i];
         if (!peer->used) continue;
-        bool named = ownership_node(&cs->map, peer->info.node) != NULL;
-        if (peer->info.role == ROLE_GATEWAY)
-            gateway_absent(cs, peer->info.node, !named);
-        else if (!named)
-            peer_remove(cs, i);
+        if (peer->info.role != ROLE_GATEWAY && ownership_node(&cs->map, peer->info.node) == NULL) peer_remove(cs, i);
     }
     for (uint32_t i = 0; i < cs->map.now.node_count; i++) {
         const struct node_info *info = &cs->map.now.nodes[i];
         if (node_id_equal(info->node, cs->options.info.node) || info->role == ROLE_COORDINATOR) continue;
         if (peer_find(cs, info->node) == NONE) peer_add(cs, info);
     }
+    absent_sync(cs);
 }
 
 bool peer_send(struct cellserver *cs, uint32_t at, const struct writer *message, bool urgent)
@@ -136,7 +122,11 @@ static bool may_say(enum node_role role, enum message_kind kind)
     case MESSAGE_OFFER:
     case MESSAGE_ACCEPT:
     case MESSAGE_REFUSE:
-    case MESSAGE_FORWARD: return role == ROLE_CELLSERVER;
+    case MESSAGE_FORWARD:
+    case MESSAGE_STANDBY:
+    case MESSAGE_STANDBY_ACK:
+    case MESSAGE_STANDBY_BEAT:
+    case MESSAGE_RELEASE: return role == ROLE_CELLSERVER;
     case MESSAGE_SUBSCRIBE:
     case MESSAGE_UNSUBSCRIBE:
     case MESSAGE_HEARTBEAT: return true;
@@ -153,10 +143,6 @@ static bool may_say(enum node_role role, enum message_kind kind)
     case MESSAGE_LOOKUP_RESULT:
     case MESSAGE_SNAPSHOT_REQUEST:
     case MESSAGE_MOVES_LOST:
-    case MESSAGE_STANDBY:
-    case MESSAGE_STANDBY_ACK:
-    case MESSAGE_STANDBY_BEAT:
-    case MESSAGE_RELEASE:
     case MESSAGE_STATUS_REQUEST:
     case MESSAGE_STATUS:
     case MESSAGE_FAULT:
@@ -204,6 +190,10 @@ static bool peer_message(struct cellserver *cs, uint32_t at, enum message_kind k
     case MESSAGE_ACCEPT: HANDLE(accept, accept_decode, handoff_accept(cs, at, &m));
     case MESSAGE_REFUSE: HANDLE(refuse, refuse_decode, handoff_refuse(cs, at, &m));
     case MESSAGE_FORWARD: HANDLE(forward, forward_decode, command_handle(cs, m.gateway, m.hops, m.command));
+    case MESSAGE_STANDBY: HANDLE(standby, standby_decode, replica_receive(cs, at, &m));
+    case MESSAGE_STANDBY_ACK: HANDLE(standby_ack, standby_ack_decode, standby_acked(cs, at, &m));
+    case MESSAGE_STANDBY_BEAT: HANDLE(standby_beat, standby_beat_decode, replica_beat(cs, at, m.stamp));
+    case MESSAGE_RELEASE: HANDLE(release, release_decode, release_received(cs, at, &m));
     case MESSAGE_HEARTBEAT: HANDLE(heartbeat, heartbeat_decode, (void)m);
     default: return false;
     }

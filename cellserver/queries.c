@@ -49,6 +49,46 @@ static void result_write(struct cellserver *cs, const struct query *m, uint32_t 
     }
 }
 
+static bool shape_meets(const struct cellserver *cs, const struct query *m, struct square square)
+{
+    int64_t more = cs->world.handoff_hysteresis;
+    if (m->shape == QUERY_CIRCLE) {
+        return square_meets_circle(square, (struct position){m->a, m->b, 0}, (int64_t)m->c + more);
+    }
+    return square.x <= m->c + more && square.y <= m->d + more && square.x + square.side > m->a - more &&
+           square.y + square.side > m->b - more;
+}
+
+/* A leaf that the map gives to us but that may not be served now, fenced or not promoted yet: what is asked of it is
+ * refused as a whole, since the answer would lack its entities. */
+static bool leaf_is_unready(const struct cellserver *cs, struct quadkey leaf)
+{
+    uint32_t at = leaf_find(cs, leaf);
+    return at == NONE || !leaf_serves(cs, at);
+}
+
+static bool query_unready(const struct cellserver *cs, const struct query *m)
+{
+    for (uint32_t i = 0; i < cs->map.now.leaf_count; i++) {
+        const struct leaf_owner *owner = &cs->map.now.leaves[i];
+        if (!node_id_equal(owner->primary, cs->options.info.node) || quadkey_depth(owner->leaf) > cs->world.depth) {
+            continue;
+        }
+        if (leaf_is_unready(cs, owner->leaf) && shape_meets(cs, m, quadkey_square(&cs->world, owner->leaf))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void query_refuse(struct cellserver *cs, uint32_t peer, const struct query *m, enum terrane_error error)
+{
+    struct query_result refusal = {.request = m->request, .error = error, .parts = 1};
+    writer_clear(&cs->message);
+    query_result_begin(&cs->message, &refusal);
+    peer_send(cs, peer, &cs->message, false);
+}
+
 void query_handle(struct cellserver *cs, uint32_t peer, struct cursor message)
 {
     struct query m;
@@ -57,10 +97,11 @@ void query_handle(struct cellserver *cs, uint32_t peer, struct cursor message)
         return;
     }
     if (!may_ask(cs, peer)) {
-        struct query_result refusal = {.request = m.request, .error = TERRANE_ERR_QUEUE_FULL, .parts = 1};
-        writer_clear(&cs->message);
-        query_result_begin(&cs->message, &refusal);
-        peer_send(cs, peer, &cs->message, false);
+        query_refuse(cs, peer, &m, TERRANE_ERR_QUEUE_FULL);
+        return;
+    }
+    if (query_unready(cs, &m)) {
+        query_refuse(cs, peer, &m, TERRANE_ERR_NOT_READY);
         return;
     }
     size_t count = query_run(cs, &m);
@@ -80,7 +121,12 @@ static void lookup_run(const struct cellserver *cs, const struct lookup *m, stru
     *out = (struct lookup_result){.request = m->request, .id = m->id, .error = TERRANE_ERR_ENTITY_UNKNOWN};
     out->leaf = QUADKEY_ROOT;
     uint32_t at = entity_find(cs, m->id);
-    if (at == NONE || cs->entities[at].status != ENTITY_OWNED) return;
+    bool owned = at != NONE && cs->entities[at].status == ENTITY_OWNED;
+    if (owned ? !leaf_serves(cs, cs->entities[at].leaf) : replica_promotes(cs, m->id)) {
+        out->error = TERRANE_ERR_NOT_READY;
+        return;
+    }
+    if (!owned) return;
     const struct entity *e = &cs->entities[at];
     out->error = TERRANE_ERR_OK;
     out->version = e->version;
@@ -213,6 +259,8 @@ void event_emit(struct cellserver *cs, uint32_t peer, struct cursor message)
             world_contains(&cs->world, emit.position) ? TERRANE_ERR_REGION_UNOWNED : TERRANE_ERR_POSITION_OUTSIDE;
     } else if (leaf_find(cs, owner->leaf) == NONE) {
         result.error = TERRANE_ERR_NOT_OWNER;
+    } else if (leaf_is_unready(cs, owner->leaf)) {
+        result.error = TERRANE_ERR_NOT_READY;
     } else if (!may_ask(cs, peer)) {
         result.error = TERRANE_ERR_QUEUE_FULL;
     } else {
@@ -246,7 +294,8 @@ static void fault(struct cellserver *cs, uint64_t token, enum terrane_error erro
 static enum terrane_error answer_snapshot(struct cellserver *cs, const struct snapshot_request *m)
 {
     uint32_t at = leaf_find(cs, m->leaf);
-    if (at == NONE) return TERRANE_ERR_NOT_OWNER;
+    if (at == NONE && replica_find(cs, m->leaf) == NULL) return TERRANE_ERR_NOT_OWNER;
+    if (leaf_is_unready(cs, m->leaf)) return TERRANE_ERR_NOT_READY;
     struct stream_writer *stream = m->stream == STREAM_GHOST ? cs->leaves[at].ghost : cs->leaves[at].region;
     stream_snapshot_from(stream, cs->tick, m->from_slot, leaves_describe, cs, &cs->message);
     return TERRANE_ERR_OK;
@@ -254,6 +303,7 @@ static enum terrane_error answer_snapshot(struct cellserver *cs, const struct sn
 
 static enum terrane_error answer_query(struct cellserver *cs, const struct query *m)
 {
+    if (query_unready(cs, m)) return TERRANE_ERR_NOT_READY;
     size_t count = query_run(cs, m);
     /* One reply is all that the lane has; it holds a packet's worth, and `parts` says how many it would have taken. */
     uint32_t parts = (uint32_t)((count + RESULT_ITEMS - 1) / RESULT_ITEMS);

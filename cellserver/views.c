@@ -200,14 +200,41 @@ static void resync(struct cellserver *cs, uint32_t at)
     }
 }
 
+static bool ghosts_awaited(const struct cellserver *cs, const struct own_leaf *leaf)
+{
+    if (!leaf->used || leaf->hold_until_us <= cs->now_us) return false;
+    for (uint32_t i = 0; i < cs->watched_count; i++) {
+        if (replicas_filled(cs->ghosts, cs->watched[i])) continue;
+        struct square square = quadkey_square(&cs->world, cs->watched[i]);
+        if (square_gap(leaf->square, square) <= cs->strip + cs->world.handoff_hysteresis) return true;
+    }
+    return false;
+}
+
+/* The view of an observer whose leaf has just been promoted would lack what its former server saw of the neighbours,
+ * and those who watch it would lose them for a moment. It keeps what it was told so far until the ghosts are there. */
+static bool view_held(const struct cellserver *cs, const struct entity *e)
+{
+    return e->status == ENTITY_OWNED && e->view_whole && cs->leaves[e->leaf].views_held;
+}
+
 void views_publish(struct cellserver *cs)
 {
+    uint32_t held = 0;
+    for (uint32_t at = 0; at < cs->leaf_count; at++) {
+        cs->leaves[at].views_held = ghosts_awaited(cs, &cs->leaves[at]);
+    }
     for (uint32_t at = 0; at < cs->peer_count; at++) {
         if (cs->peers[at].used && cs->peers[at].resync) resync(cs, at);
     }
     for (uint32_t i = 0; i < cs->touched_count; i++) {
         struct entity *e = &cs->entities[cs->touched[i]];
         uint32_t peer = peer_find(cs, e->gateway);
+        if (view_held(cs, e)) {
+            e->view_head = NONE;
+            cs->touched[held++] = cs->touched[i];
+            continue;
+        }
         e->touched = false;
         if (peer == NONE || cs->peers[peer].resync) {
             if (peer != NONE) cs->stats.views_dropped++;
@@ -218,7 +245,7 @@ void views_publish(struct cellserver *cs)
         }
         views_forget(cs, cs->touched[i]);
     }
-    cs->touched_count = 0;
+    cs->touched_count = held;
     cs->change_count = 0;
     for (uint32_t at = 0; at < cs->peer_count; at++) {
         if (cs->peers[at].used) peer_send_views(cs, at);

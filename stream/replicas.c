@@ -221,6 +221,12 @@ bool replicas_level(const struct replicas *r, struct quadkey leaf)
     return found != NULL && found->state == REPLICA_LEVEL;
 }
 
+bool replicas_filled(const struct replicas *r, struct quadkey leaf)
+{
+    const struct replica *found = replica_find(r, leaf);
+    return found != NULL && found->content;
+}
+
 size_t replicas_count(const struct replicas *r)
 {
     return r->directory.visible;

@@ -88,7 +88,10 @@ void replicas_adopt(struct replicas *r, uint64_t now_us, const struct entity_rec
 uint32_t replicas_find(const struct replicas *r, struct entity_id id);
 bool replicas_get(const struct replicas *r, uint32_t handle, struct entity_record *out);
 bool replicas_level(const struct replicas *r, struct quadkey leaf); /* has content up to date as far as known */
-size_t replicas_count(const struct replicas *r);                    /* live entities, orphans included */
+/* Has ever had content, be it out of date or of a former owner: what is shown of it does not begin with the next
+ * snapshot. */
+bool replicas_filled(const struct replicas *r, struct quadkey leaf);
+size_t replicas_count(const struct replicas *r); /* live entities, orphans included */
 size_t replicas_watched(const struct replicas *r);
 size_t replicas_waiting(const struct replicas *r); /* leaves that wait for a snapshot */
 const struct replicas_counters *replicas_counters(const struct replicas *r);

@@ -20,7 +20,7 @@ static struct flags {
     uint64_t bots, seed, gateways, events, queries, states, window, patience;
     double seconds, calm_every, radius, speed, band;
     uint32_t workload, updates;
-    bool json;
+    bool deaths, json;
 } flags;
 
 static const char *const updates[] = {"auto", "on", "off", NULL};
@@ -32,13 +32,13 @@ static const struct config_field fields[] = {
      .value = &flags.coordinator,
      .preset = "tcp://127.0.0.1:7070",
      .unit = "URL",
-     .help = "The coordinator's inbox."},
+     .help = "The coordinator's inbox; several, separated by commas."},
     {.name = "query",
      .kind = CONFIG_TEXT,
      .value = &flags.query,
      .preset = "",
      .unit = "URL",
-     .help = "The coordinator's query socket; none: the port behind its inbox."},
+     .help = "The coordinators' query sockets; none: the ports behind their inboxes."},
     {.name = "listen",
      .kind = CONFIG_TEXT,
      .value = &flags.listen,
@@ -159,6 +159,11 @@ static const struct config_field fields[] = {
      .preset = "auto",
      .choices = updates,
      .help = "Take every update of every view (millions a second); auto: up to 2000 bots."},
+    {.name = "deaths",
+     .kind = CONFIG_BOOL,
+     .value = &flags.deaths,
+     .preset = "0",
+     .help = "Servers may die meanwhile: questions that fail in a calm are asked again, nothing else is forgiven."},
     {.name = "json",
      .kind = CONFIG_BOOL,
      .value = &flags.json,
@@ -168,12 +173,14 @@ static const struct config_field fields[] = {
 
 static const char summary[] =
     "Moves bots through a running cluster, every world tick, and checks what they are told.\n\n"
-    "While they move: each see is of somebody not seen, each unsee and update of somebody seen; views are right but\n"
-    "for a forgiven delay. In each calm: views equal brute force over all bots, told positions are the true ones,\n"
+    "While they move: each see is of somebody not seen, each unsee and update of somebody seen, nobody blinks (is\n"
+    "unseen though near all the time, or seen though far); views are right but for a forgiven delay. In each calm: "
+    "views equal brute force over all bots, told positions are the true ones,\n"
     "every bot is owned once, at its place, with its state; queries and events are exact.\n\n"
     "JSON: entities, moves (positions given to the library), handoffs (taken over by another server), lost, doubled,\n"
     "views_wrong (views that differ from brute force in a calm, and told positions that are not the true ones),\n"
-    "events_wrong (false or missing see, unsee, update or map event), gaps and gaps_unrepaired (in streams of servers\n"
+    "events_wrong (false or missing see, unsee, update or map event; blinks is a part of it), gaps and gaps_unrepaired "
+    "(in streams of servers\n"
     "and gateways), ticks and ticks_late (of the servers), bytes_per_move (region frames with topic and nng's 8-byte\n"
     "header, over the moves in them, while bots move).\n"
     "Exit code 0 only if nothing is wrong.";
@@ -229,38 +236,32 @@ static void move(struct trial *t, uint64_t until_us, uint64_t zero_us)
     s->moving = false;
 }
 
-static struct cluster_sums sums(struct trial *t)
-{
-    if (cluster_refresh_all(t->cluster, CLUSTER_PATIENCE_MS) != TERRANE_ERR_OK) {
-        fprintf(stderr, "%s: the coordinator does not answer at %s\n", NAME, t->cluster->query_url);
-        return (struct cluster_sums){.silent = 1};
-    }
-    return cluster_sums(t->cluster);
-}
-
 static void run(struct trial *t)
 {
     static const volatile bool never;
     uint64_t zero_us = loop_now_us();
     uint64_t end_us = flags.seconds > 0 ? zero_us + (uint64_t)(flags.seconds * 1e6) : UINT64_MAX;
-    t->begin = sums(t);
+    t->begin = trial_sums(t, true);
     while (!stop && loop_now_us() < end_us) {
         uint64_t calm_us = loop_now_us() + (uint64_t)(flags.calm_every * 1e6);
         move(t, calm_us < end_us ? calm_us : end_us, zero_us);
         t->swarm->options.stop = &never; /* a calm is not cut short */
         trial_calm(t);
+        if (t->deaths) (void)trial_sums(t, false); /* before somebody takes its counts along */
         t->swarm->options.stop = &stop;
     }
-    t->end = sums(t);
+    t->swarm->options.stop = &never;
+    t->end = trial_sums(t, true);
 }
 
 static void print_faults(const struct trial *t)
 {
     const char *fault;
     if (t->swarm->fault[0] != '\0') fprintf(stderr, "told: %s\n", t->swarm->fault);
-    if (t->census_error != TERRANE_ERR_OK)
-        fprintf(stderr, "the census failed: %s\n", terrane_error_text(t->census_error));
-    if (t->end.silent > 0) fprintf(stderr, "%" PRIu64 " servers did not answer in the end\n", t->end.silent);
+    if (t->uncounted > 0)
+        fprintf(stderr, "%" PRIu64 " censuses failed, the last one: %s\n", t->uncounted,
+                terrane_error_text(t->census_error));
+    if (t->end.silent > 0) fprintf(stderr, "a server or the coordinator did not answer in the end\n");
     for (uint32_t i = 0; (fault = checker_fault(t->swarm->checker, i)) != NULL; i++)
         fprintf(stderr, "wrong: %s\n", fault);
     const struct checker_counts *c = checker_counts(t->swarm->checker);
@@ -275,12 +276,14 @@ static void print_faults(const struct trial *t)
     fprintf(stderr,
             "wrong: lost %" PRIu64 " doubled %" PRIu64 " misplaced %" PRIu64 " states %" PRIu64 " views %" PRIu64
             " positions %" PRIu64 "; seen twice %" PRIu64 " unsee %" PRIu64 " update %" PRIu64 " foreign %" PRIu64
-            "; moving: missing %" PRIu64 " false %" PRIu64 "; events: missed %" PRIu64 " false %" PRIu64
-            " twice %" PRIu64 " unknown %" PRIu64 "; questions: failed %" PRIu64 " missing %" PRIu64 " false %" PRIu64
+            "; blinks: unsee %" PRIu64 " see %" PRIu64 "; moving: missing %" PRIu64 " false %" PRIu64
+            "; events: missed %" PRIu64 " false %" PRIu64 " twice %" PRIu64 " unknown %" PRIu64
+            "; questions: failed %" PRIu64 " unanswered %" PRIu64 " missing %" PRIu64 " false %" PRIu64
             " unknown %" PRIu64 "\n",
             t->lost, t->doubled, t->misplaced, t->states_wrong, t->views_wrong, t->positions_wrong, c->seen_twice,
-            c->unseen_unsee, c->unseen_update, c->foreign, c->moving_missing, c->moving_false, h->missed,
-            h->false_heard, h->twice, h->unknown, q->failed, q->missing, q->false_found, q->unknown);
+            c->unseen_unsee, c->unseen_update, c->foreign, c->unseen_near, c->seen_far, c->moving_missing,
+            c->moving_false, h->missed, h->false_heard, h->twice, h->unknown, q->failed, t->unanswered, q->missing,
+            q->false_found, q->unknown);
 }
 
 static void print_result(const struct trial *t)
@@ -294,9 +297,10 @@ static void print_result(const struct trial *t)
            t->end.ticks, t->end.ticks_late, trial_bytes_per_move(t));
     printf(",\"misplaced\":%" PRIu64 ",\"states_wrong\":%" PRIu64 ",\"queries_wrong\":%" PRIu64 ",\"calms\":%" PRIu64
            ",\"views_checked\":%" PRIu64 ",\"settle_ms_worst\":%" PRIu64 ",\"bot_ticks\":%" PRIu64
-           ",\"bot_ticks_late\":%" PRIu64 "}\n",
+           ",\"bot_ticks_late\":%" PRIu64 ",\"blinks\":%" PRIu64 ",\"questions_failed\":%" PRIu64 "}\n",
            t->misplaced, t->states_wrong, trial_queries_wrong(t), t->calms, t->views, t->settle_ms_worst, s->ticks,
-           s->ticks_late);
+           s->ticks_late, checker_counts(s->checker)->unseen_near + checker_counts(s->checker)->seen_far,
+           questions_counts(s->questions)->failed);
 }
 
 /* Ids that another seed's bots do not have: the seed's hash above, a bot's number below. */
@@ -347,14 +351,15 @@ int command_bots(int argc, char **argv)
     command_configure(NAME, summary, NULL, fields, sizeof fields / sizeof *fields, argc, argv, NULL);
     command_heed_signals(&stop);
     struct cluster cluster;
-    cluster_open(&cluster, command_query_url(NAME, flags.coordinator, flags.query));
+    cluster_open(&cluster, command_query_urls(NAME, flags.coordinator, flags.query));
     struct recording recording = read_crowds();
     struct trial trial = {.swarm = open_swarm(&recording),
                           .cluster = &cluster,
                           .window_ms = (uint32_t)flags.window,
                           .patience_ms = (uint32_t)flags.patience,
                           .events_in_calms = (uint32_t)flags.events,
-                          .queries = (uint32_t)flags.queries};
+                          .queries = (uint32_t)flags.queries,
+                          .deaths = flags.deaths};
     run(&trial);
     print_faults(&trial);
     bool holds = trial_holds(&trial);
@@ -364,6 +369,7 @@ int command_bots(int argc, char **argv)
         printf("%s\n", holds ? "all that was checked holds" : "something is wrong: see above");
     fflush(stdout);
     swarm_close(trial.swarm);
+    trial_close(&trial);
     cluster_close(&cluster);
     recording_close(&recording);
     return holds ? EXIT_WELL : EXIT_NOT_HELD;

@@ -163,7 +163,21 @@ const uint64_t *checker_seen_ids(const struct checker *c, uint32_t bot, uint32_t
     return c->seen[bot].ids;
 }
 
-/* Pairing */
+/* Pairing and blinks */
+
+enum verdict { MUST_SEE, MUST_NOT_SEE, EITHER };
+/* How far a bot may be from where it is now: not at all; as of the last checker_measure; also since then. */
+enum slack { NO_SLACK, MEASURED_SLACK, PRESENT_SLACK };
+
+static enum verdict verdict_of(const struct checker *c, uint32_t observer, uint32_t subject, enum slack slack);
+
+/* What was already wrong a whole window ago, with all that both have gone since. */
+static bool blinks(const struct checker *c, uint64_t observer, uint64_t subject, enum verdict wrong)
+{
+    uint32_t a = bot_of(c, observer), b = bot_of(c, subject);
+    if (a == UINT32_MAX || b == UINT32_MAX || c->sample_count < CHECKER_SAMPLES || !c->placed[b]) return false;
+    return verdict_of(c, a, b, PRESENT_SLACK) == wrong;
+}
 
 static uint32_t lower_bound(const struct seen *s, uint64_t id)
 {
@@ -203,6 +217,10 @@ void checker_see(struct checker *c, uint64_t observer, uint64_t subject)
         tell(c, "%" PRIu64 " was told to see %" PRIu64 ", which it saw already", observer, subject);
         return;
     }
+    if (blinks(c, observer, subject, MUST_NOT_SEE)) {
+        c->counts.seen_far++;
+        tell(c, "%" PRIu64 " was told to see %" PRIu64 ", which is far for the whole window", observer, subject);
+    }
     ARRAY_RESERVE(s->ids, s->room, (size_t)s->count + 1);
     memmove(s->ids + at + 1, s->ids + at, (s->count - at) * sizeof *s->ids);
     s->ids[at] = subject;
@@ -220,6 +238,10 @@ void checker_unsee(struct checker *c, uint64_t observer, uint64_t subject)
         tell(c, "%" PRIu64 " was told to unsee %" PRIu64 ", which it did not see", observer, subject);
         return;
     }
+    if (blinks(c, observer, subject, MUST_SEE)) {
+        c->counts.unseen_near++;
+        tell(c, "%" PRIu64 " was told to unsee %" PRIu64 ", which is near for the whole window", observer, subject);
+    }
     s->count--;
     memmove(s->ids + at, s->ids + at + 1, (s->count - at) * sizeof *s->ids);
 }
@@ -234,8 +256,6 @@ void checker_update(struct checker *c, uint64_t observer, uint64_t subject)
 }
 
 /* What is right */
-
-enum verdict { MUST_SEE, MUST_NOT_SEE, EITHER };
 
 static int64_t cell_of(const struct world *w, int64_t coordinate)
 {
@@ -255,11 +275,17 @@ static void cell_distances(const struct world *w, int32_t a, int64_t a_reach, in
     if (right > *most) *most = right;
 }
 
-static enum verdict verdict_of(const struct checker *c, uint32_t observer, uint32_t subject, bool moving)
+static int64_t reach_of(const struct checker *c, uint32_t bot, enum slack slack)
+{
+    if (slack == NO_SLACK) return 0;
+    return (int64_t)c->reach[bot] + (slack == PRESENT_SLACK ? c->paths[c->sample_now][bot] : 0);
+}
+
+static enum verdict verdict_of(const struct checker *c, uint32_t observer, uint32_t subject, enum slack slack_of)
 {
     const struct world *w = &c->options.world;
     struct position a = c->positions[observer], b = c->positions[subject];
-    int64_t a_reach = moving ? c->reach[observer] : 0, b_reach = moving ? c->reach[subject] : 0;
+    int64_t a_reach = reach_of(c, observer, slack_of), b_reach = reach_of(c, subject, slack_of);
     if (w->view_mode == VIEW_BLOCK) {
         int64_t least = 0, most = 0;
         cell_distances(w, a.x, a_reach, b.x, b_reach, &least, &most);
@@ -337,7 +363,7 @@ static void missing_in_square(struct checker *c, uint32_t observer, uint32_t squ
         uint32_t subject = c->order[at];
         c->counts.moving_pairs++;
         if (subject == observer || c->stamps[subject] == c->stamp) continue;
-        if (verdict_of(c, observer, subject, true) != MUST_SEE) continue;
+        if (verdict_of(c, observer, subject, MEASURED_SLACK) != MUST_SEE) continue;
         c->counts.moving_missing++;
         tell(c, "while moving, %" PRIu64 " does not see %" PRIu64 ", which is near for the whole window",
              checker_id(c, observer), checker_id(c, subject));
@@ -352,7 +378,7 @@ static void moving_view(struct checker *c, uint32_t observer)
         uint32_t subject = bot_of(c, s->ids[i]);
         if (subject == UINT32_MAX) continue;
         c->counts.moving_pairs++;
-        if (verdict_of(c, observer, subject, true) != MUST_NOT_SEE) continue;
+        if (verdict_of(c, observer, subject, MEASURED_SLACK) != MUST_NOT_SEE) continue;
         c->counts.moving_false++;
         tell(c, "while moving, %" PRIu64 " sees %" PRIu64 ", which is far for the whole window",
              checker_id(c, observer), s->ids[i]);
@@ -398,7 +424,7 @@ static bool calm_list(struct checker *c, uint32_t observer, const uint64_t *ids,
 static void find_truth(struct checker *c, uint32_t observer)
 {
     for (uint32_t subject = 0; subject < c->options.count; subject++)
-        c->truth[subject] = c->placed[subject] ? (uint8_t)verdict_of(c, observer, subject, false) : MUST_NOT_SEE;
+        c->truth[subject] = c->placed[subject] ? (uint8_t)verdict_of(c, observer, subject, NO_SLACK) : MUST_NOT_SEE;
     c->truth[observer] = EITHER; /* stamp_all looks for it */
 }
 

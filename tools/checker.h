@@ -1,7 +1,9 @@
 /* Checks a swarm of bots from outside: what their gateways are told against where the bots truly are.
  *
- * Four checks, each able to fail on its own:
+ * Five checks, each able to fail on its own:
  *   pairing   at every callback: a see only of who is not seen, an unsee and an update only of who is (checker_see...)
+ *   blinks    at every callback: no unsee of who was within the radius for the whole window of samples, no see of who
+ *             was beyond radius + hysteresis all that time: whoever changes hands must not blink
  *   moving    while all move: who was within the radius for the whole window of samples must be seen, who was beyond
  *             radius + hysteresis for the whole window must not be. The window is the delay that is forgiven.
  *   calm      while all stand still: every view equals brute force; between the radius and radius + hysteresis both
@@ -33,6 +35,7 @@ struct checker_options {
 struct checker_counts {
     uint64_t sees, unsees, updates;
     uint64_t seen_twice, unseen_unsee, unseen_update, foreign; /* pairing; foreign: an observer that is no bot */
+    uint64_t unseen_near, seen_far;                            /* blinks */
     uint64_t moving_pairs, moving_missing, moving_false;       /* pairs looked at while moving */
 };
 
@@ -52,7 +55,7 @@ uint64_t checker_id(const struct checker *c, uint32_t bot);
 void checker_place(struct checker *c, uint32_t bot, struct position position);
 struct position checker_position(const struct checker *c, uint32_t bot);
 
-/* Callbacks. */
+/* Callbacks. Blinks are looked for once there are CHECKER_SAMPLES samples. */
 void checker_see(struct checker *c, uint64_t observer, uint64_t subject);
 void checker_unsee(struct checker *c, uint64_t observer, uint64_t subject);
 void checker_update(struct checker *c, uint64_t observer, uint64_t subject);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -21,7 +22,18 @@ extern char **environ;
 
 static const char self[] = "/proc/self/exe";
 
-static int spawn(struct child *c, char *const *arguments, int write_end, const char *log)
+static int redirect(posix_spawn_file_actions_t *actions, const struct child_options *options, int write_end)
+{
+    int error = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (error == 0 && write_end >= 0) error = posix_spawn_file_actions_adddup2(actions, write_end, STDOUT_FILENO);
+    if (error == 0 && options->log != NULL)
+        error =
+            posix_spawn_file_actions_addopen(actions, STDERR_FILENO, options->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+    return error;
+}
+
+static int spawn(struct child *c, const struct child_options *options, char *const *arguments, char *const *variables,
+                 int write_end)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -34,45 +46,65 @@ static int spawn(struct child *c, char *const *arguments, int write_end, const c
     if (error != 0) return error;
     error = posix_spawnattr_init(&attributes);
     if (error == 0) {
-        error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-        if (error == 0) error = posix_spawn_file_actions_adddup2(&actions, write_end, STDOUT_FILENO);
-        if (error == 0 && log != NULL)
-            error = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+        error = redirect(&actions, options, write_end);
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
         posix_spawnattr_setpgroup(&attributes, 0);
         posix_spawnattr_setsigmask(&attributes, &none);
         posix_spawnattr_setsigdefault(&attributes, &all);
-        if (error == 0) error = posix_spawn(&c->pid, self, &actions, &attributes, arguments, environ);
+        if (error == 0) error = posix_spawn(&c->pid, self, &actions, &attributes, arguments, variables);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
     return error;
 }
 
-bool child_start(struct child *c, const char *name, char *const *argv, const char *log)
+/* This process's environment with one variable more, in front so that it wins. NULL: no memory. The caller frees. */
+static char **variables_with(const char *variable)
 {
-    int ends[2];
+    size_t count = 0, kept = 0;
+    while (environ[count] != NULL) count++;
+    char **out = calloc(count + 2, sizeof *out);
+    if (out == NULL) return NULL;
+    if (variable != NULL) out[kept++] = (char *)(uintptr_t)variable;
+    for (size_t i = 0; i < count; i++) {
+        size_t name = variable != NULL ? strcspn(variable, "=") + 1 : 0;
+        if (variable == NULL || strncmp(environ[i], variable, name) != 0) out[kept++] = environ[i];
+    }
+    return out;
+}
+
+static int start(struct child *c, const struct child_options *options, int write_end)
+{
     char parent[24];
     char *arguments[CHILD_ARGUMENTS + 4] = {(char *)"terrane", (char *)"tether", parent};
-    size_t count = 0;
-    while (argv[count] != NULL) {
+    for (size_t count = 0; options->argv[count] != NULL; count++) {
         CHECK(count < CHILD_ARGUMENTS);
-        arguments[count + 3] = argv[count];
-        count++;
+        arguments[count + 3] = options->argv[count];
     }
-    *c = (struct child){.name = name, .out = -1};
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
-    if (pipe2(ends, O_CLOEXEC) != 0) return false;
-    int error = spawn(c, arguments, ends[1], log);
-    close(ends[1]);
+    char **variables = variables_with(options->variable);
+    if (variables == NULL) return ENOMEM;
+    int error = spawn(c, options, arguments, variables, write_end);
+    free(variables);
+    return error;
+}
+
+bool child_start(struct child *c, const struct child_options *options)
+{
+    int ends[2] = {-1, -1};
+    *c = (struct child){.name = options->name, .out = -1, .end = -1};
+    if (!options->own_output && pipe2(ends, O_CLOEXEC) != 0) return false;
+    int error = start(c, options, ends[1]);
+    if (ends[1] >= 0) close(ends[1]);
+    c->out = ends[0];
     if (error != 0) {
-        close(ends[0]);
+        child_close(c);
         c->pid = 0;
         errno = error;
         return false;
     }
-    c->out = ends[0];
-    CHECK(fcntl(c->out, F_SETFL, O_NONBLOCK) == 0);
+    if (c->out >= 0) CHECK(fcntl(c->out, F_SETFL, O_NONBLOCK) == 0);
+    c->end = pidfd_open(c->pid, 0); /* without it, its end is seen a little later */
     return true;
 }
 
@@ -98,7 +130,8 @@ bool child_read(struct child *c)
         ssize_t got = read(c->out, c->part + c->pending, sizeof c->part - c->pending);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
         if (got <= 0) {
-            child_close(c);
+            close(c->out);
+            c->out = -1;
             return false;
         }
         c->pending += (size_t)got;
@@ -159,13 +192,16 @@ void child_describe(const struct child *c, char *out, size_t room)
 void child_close(struct child *c)
 {
     if (c->out >= 0) close(c->out);
-    c->out = -1;
+    if (c->end >= 0) close(c->end);
+    c->out = c->end = -1;
 }
 
 int child_tether(int argc, char *const *argv)
 {
     if (argc < 3) {
-        fputs("terrane tether: usage: terrane tether PARENT PROGRAM ARGUMENT...; for terrane up only\n", stderr);
+        fputs(
+            "terrane tether: usage: terrane tether PARENT PROGRAM ARGUMENT...; for terrane up and terrane agent only\n",
+            stderr);
         return 2;
     }
     long parent = strtol(argv[1], NULL, 10);

@@ -1,11 +1,11 @@
-/* Child processes of `terrane up`: started by posix_spawn (nng must not live through a fork), tied to their parent,
- * stopped by their own id.
+/* Child processes of `terrane up` and `terrane agent`: started by posix_spawn (nng must not live through a fork), tied
+ * to their parent, stopped by their own id.
  *
  * A child is started through `terrane tether`, which asks the kernel to end it when its parent ends, however that
  * happens, and then becomes the program. It has its own process group, so that a terminal's interrupt reaches only the
  * parent, who then stops everybody in order.
- * What it is not: no supervisor: nothing is started again.
- * Memory: the struct is the caller's; child_close releases the pipe. */
+ * What it is not: no supervisor: nothing is started again (agent.h does).
+ * Memory: the struct is the caller's; child_close releases its descriptors. */
 #ifndef TERRANE_TOOLS_CHILD_H
 #define TERRANE_TOOLS_CHILD_H
 
@@ -19,7 +19,8 @@
 struct child {
     const char *name;
     pid_t pid;             /* 0: never started */
-    int out;               /* reads what it prints; -1: closed */
+    int out;               /* reads what it prints; -1: closed, or not read */
+    int end;               /* readable once it has ended (a pidfd); -1: closed */
     bool ended;            /* status holds */
     int status;            /* as waitpid says */
     double cpu_s;          /* that it has used, once it has ended */
@@ -28,9 +29,16 @@ struct child {
     char part[CHILD_LINE];
 };
 
-/* Starts argv[0] (a path or a name in PATH), its stderr appended to the file `log` or, if NULL, left alone. False:
- * errno says why. */
-bool child_start(struct child *c, const char *name, char *const *argv, const char *log);
+struct child_options {
+    const char *name;
+    char *const *argv;    /* argv[0]: a path or a name in PATH */
+    const char *log;      /* its stderr is appended to that file; NULL: left alone */
+    const char *variable; /* "NAME=value", one more in its environment; NULL: none */
+    bool own_output;      /* it prints where its parent does: `out` is -1 */
+};
+
+/* False: errno says why. */
+bool child_start(struct child *c, const struct child_options *options);
 /* Takes what it has printed so far without waiting; true if c->line is a new line. False too at its end (out is -1
  * then). Call it again until it says false. */
 bool child_read(struct child *c);

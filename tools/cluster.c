@@ -9,22 +9,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum terrane_error cluster_query_url(const char *inbox_url, char out[LIMIT_URL])
+static enum terrane_error query_url(const char *inbox_url, size_t length, char *out, size_t room)
 {
-    const char *colon = strrchr(inbox_url, ':');
-    char *end;
-    if (strncmp(inbox_url, "tcp://", 6) != 0 || colon == NULL || colon <= inbox_url + 6) return TERRANE_ERR_ADDRESS;
+    char inbox[LIMIT_URL], *end;
+    if (length == 0 || length >= sizeof inbox) return TERRANE_ERR_ADDRESS;
+    snprintf(inbox, sizeof inbox, "%.*s", (int)length, inbox_url);
+    const char *colon = strrchr(inbox, ':');
+    if (strncmp(inbox, "tcp://", 6) != 0 || colon == NULL || colon <= inbox + 6) return TERRANE_ERR_ADDRESS;
     unsigned long port = strtoul(colon + 1, &end, 10);
     if (colon[1] < '0' || colon[1] > '9' || *end != '\0' || port == 0 || port >= 65535) return TERRANE_ERR_ADDRESS;
-    int size = snprintf(out, LIMIT_URL, "%.*s:%lu", (int)(colon - inbox_url), inbox_url, port + 1);
-    return size > 0 && (size_t)size < LIMIT_URL ? TERRANE_ERR_OK : TERRANE_ERR_ADDRESS;
+    int size = snprintf(out, room, "%.*s:%lu", (int)(colon - inbox), inbox, port + 1);
+    return size > 0 && (size_t)size < room && size < (int)LIMIT_URL ? TERRANE_ERR_OK : TERRANE_ERR_ADDRESS;
 }
 
-void cluster_open(struct cluster *c, const char *query_url)
+enum terrane_error cluster_query_urls(const char *inbox_urls, char out[CLUSTER_URLS_TEXT])
 {
-    CHECK(strlen(query_url) < LIMIT_URL);
+    uint32_t count = 0;
+    size_t used = 0;
+    for (const char *at = inbox_urls;; at++) {
+        size_t size = strcspn(at, ",");
+        if (count++ == CLUSTER_URLS) return TERRANE_ERR_LIMIT;
+        if (used > 0) out[used++] = ',';
+        enum terrane_error error = query_url(at, size, out + used, CLUSTER_URLS_TEXT - used);
+        if (error != TERRANE_ERR_OK) return error;
+        used += strlen(out + used);
+        at += size;
+        if (*at == '\0') return TERRANE_ERR_OK;
+    }
+}
+
+void cluster_open(struct cluster *c, const char *query_urls)
+{
     *c = (struct cluster){.lane = query_lane_open()};
-    snprintf(c->query_url, sizeof c->query_url, "%s", query_url);
+    for (const char *at = query_urls;; at++) {
+        size_t size = strcspn(at, ",");
+        CHECK(c->url_count < CLUSTER_URLS && size < LIMIT_URL);
+        snprintf(c->query_urls[c->url_count++], LIMIT_URL, "%.*s", (int)size, at);
+        at += size;
+        if (*at == '\0') break;
+    }
+    c->query_url = c->query_urls[0];
 }
 
 static void drop_servers(struct cluster *c)
@@ -49,10 +73,26 @@ static enum terrane_error ask_status(struct cluster *c, const char *url, uint32_
     return error == TERRANE_ERR_OK ? document_parse(out, json, size) : error;
 }
 
+/* Who leads has a map that is stored; one that waits does not say that it is ready. */
+static enum terrane_error ask_leader(struct cluster *c, uint32_t timeout_ms)
+{
+    enum terrane_error error = TERRANE_ERR_TIMED_OUT;
+    uint32_t first = c->leader, answered = CLUSTER_URLS, each_ms = c->url_count > 1 ? timeout_ms / 2 : timeout_ms;
+    for (uint32_t i = 0; i < c->url_count; i++) {
+        uint32_t at = (first + i) % c->url_count;
+        error = ask_status(c, c->query_urls[at], each_ms, &c->map);
+        if (error != TERRANE_ERR_OK) continue;
+        answered = c->leader = at;
+        if (document_bool(&c->map, 0, "ready")) break;
+    }
+    c->query_url = c->query_urls[c->leader];
+    return answered < CLUSTER_URLS ? TERRANE_ERR_OK : error;
+}
+
 enum terrane_error cluster_refresh(struct cluster *c, uint32_t timeout_ms)
 {
     drop_servers(c);
-    enum terrane_error error = ask_status(c, c->query_url, timeout_ms, &c->map);
+    enum terrane_error error = ask_leader(c, timeout_ms);
     if (error != TERRANE_ERR_OK) return error;
     uint32_t at = document_first(&c->map, document_member(&c->map, 0, "servers"));
     for (; at != DOCUMENT_NONE; at = document_next(&c->map, at)) {
@@ -83,26 +123,50 @@ bool cluster_ready(const struct cluster *c, uint64_t servers)
     return true;
 }
 
+struct cluster_sums cluster_server_sums(const struct cluster_server *s)
+{
+    const struct document *d = &s->status;
+    CHECK(s->answered);
+    return (struct cluster_sums){.owned = document_count(d, 0, "owned"),
+                                 .ghosts = document_count(d, 0, "ghosts"),
+                                 .leaving = document_count(d, 0, "leaving"),
+                                 .moves = document_count(d, 0, "moves"),
+                                 .handoffs_in = document_count(d, 0, "handoffs_in"),
+                                 .handoffs_out = document_count(d, 0, "handoffs_out"),
+                                 .frames = document_count(d, 0, "frames"),
+                                 .frame_bytes = document_count(d, 0, "frame_bytes"),
+                                 .frame_moves = document_count(d, 0, "frame_moves"),
+                                 .gaps = document_count(d, 0, "gaps"),
+                                 .gaps_open = document_count(d, 0, "gaps_open"),
+                                 .ticks = document_count(d, 0, "tick"),
+                                 .ticks_late = document_count(d, 0, "ticks_late")};
+}
+
+void cluster_sums_add(struct cluster_sums *to, const struct cluster_sums *from)
+{
+    to->owned += from->owned;
+    to->ghosts += from->ghosts;
+    to->leaving += from->leaving;
+    to->moves += from->moves;
+    to->handoffs_in += from->handoffs_in;
+    to->handoffs_out += from->handoffs_out;
+    to->frames += from->frames;
+    to->frame_bytes += from->frame_bytes;
+    to->frame_moves += from->frame_moves;
+    to->gaps += from->gaps;
+    to->gaps_open += from->gaps_open;
+    to->ticks += from->ticks;
+    to->ticks_late += from->ticks_late;
+    to->silent += from->silent;
+}
+
 struct cluster_sums cluster_sums(const struct cluster *c)
 {
     struct cluster_sums sums = {0};
     for (uint32_t i = 0; i < c->server_count; i++) {
-        const struct document *d = &c->servers[i].status;
-        sums.silent += !c->servers[i].answered;
-        if (!c->servers[i].answered) continue;
-        sums.owned += document_count(d, 0, "owned");
-        sums.ghosts += document_count(d, 0, "ghosts");
-        sums.leaving += document_count(d, 0, "leaving");
-        sums.moves += document_count(d, 0, "moves");
-        sums.handoffs_in += document_count(d, 0, "handoffs_in");
-        sums.handoffs_out += document_count(d, 0, "handoffs_out");
-        sums.frames += document_count(d, 0, "frames");
-        sums.frame_bytes += document_count(d, 0, "frame_bytes");
-        sums.frame_moves += document_count(d, 0, "frame_moves");
-        sums.gaps += document_count(d, 0, "gaps");
-        sums.gaps_open += document_count(d, 0, "gaps_open");
-        sums.ticks += document_count(d, 0, "tick");
-        sums.ticks_late += document_count(d, 0, "ticks_late");
+        struct cluster_sums one = {.silent = 1};
+        if (c->servers[i].answered) one = cluster_server_sums(&c->servers[i]);
+        cluster_sums_add(&sums, &one);
     }
     return sums;
 }
@@ -120,7 +184,7 @@ struct census {
     struct cluster *cluster;
     void (*each)(void *context, const struct cluster_entity *entity);
     void *context;
-    uint32_t last_slot;
+    uint32_t timeout_ms, last_slot;
     bool more;
 };
 
@@ -152,7 +216,7 @@ static enum terrane_error take_region(struct census *census, const char *url, st
         size_t size;
         writer_clear(&w);
         snapshot_request_encode(&w, &request);
-        error = query_ask(census->cluster->lane, url, w.data, w.size, CLUSTER_PATIENCE_MS, &answer, &size);
+        error = query_ask(census->cluster->lane, url, w.data, w.size, census->timeout_ms, &answer, &size);
         if (error == TERRANE_ERR_OK) error = take_part(census, answer, size);
         request.from_slot = census->last_slot + 1;
     }
@@ -160,10 +224,11 @@ static enum terrane_error take_region(struct census *census, const char *url, st
     return error;
 }
 
-enum terrane_error cluster_census(struct cluster *c, void (*each)(void *context, const struct cluster_entity *entity),
+enum terrane_error cluster_census(struct cluster *c, uint32_t timeout_ms,
+                                  void (*each)(void *context, const struct cluster_entity *entity),
                                   void (*between)(void *context), void *context)
 {
-    struct census census = {.cluster = c, .each = each, .context = context};
+    struct census census = {.cluster = c, .each = each, .context = context, .timeout_ms = timeout_ms};
     uint32_t at = document_first(&c->map, document_member(&c->map, 0, "regions"));
     for (; at != DOCUMENT_NONE; at = document_next(&c->map, at)) {
         const char *text = document_text(&c->map, at, "quadkey");

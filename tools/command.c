@@ -36,17 +36,21 @@ void command_heed_signals(volatile bool *flag)
     signal(SIGPIPE, SIG_IGN);
 }
 
-const char *command_query_url(const char *name, const char *coordinator, const char *query)
+const char *command_query_urls(const char *name, const char *coordinator, const char *query)
 {
-    static char url[LIMIT_URL];
+    static char urls[CLUSTER_URLS_TEXT];
     if (query[0] == '\0') {
-        if (cluster_query_url(coordinator, url) != TERRANE_ERR_OK)
+        if (cluster_query_urls(coordinator, urls) != TERRANE_ERR_OK)
             program_fail(name, EXIT_USAGE, "--coordinator: \"%.100s\" is no url like tcp://127.0.0.1:7070",
                          coordinator);
-    } else {
-        if (strncmp(query, "tcp://", 6) != 0 || strlen(query) >= LIMIT_URL)
-            program_fail(name, EXIT_USAGE, "--query: \"%.100s\" is no url like tcp://127.0.0.1:7071", query);
-        snprintf(url, sizeof url, "%s", query);
+        return urls;
     }
-    return url;
+    uint32_t count = 0;
+    for (const char *at = query;; at++) {
+        size_t size = strcspn(at, ",");
+        if (strncmp(at, "tcp://", 6) != 0 || size >= LIMIT_URL || count++ == CLUSTER_URLS)
+            program_fail(name, EXIT_USAGE, "--query: \"%.100s\" is no url like tcp://127.0.0.1:7071", query);
+        at += size;
+        if (*at == '\0') return query;
+    }
 }

@@ -9,6 +9,8 @@ int command_up(int argc, char **argv);
 int command_bots(int argc, char **argv);
 int command_status(int argc, char **argv);
 int command_watch(int argc, char **argv);
+int command_agent(int argc, char **argv);
+int command_drain(int argc, char **argv);
 
 /* config_read with this process's environment, for a command's table of fields. */
 void command_configure(const char *name, const char *summary, const char *operands, const struct config_field *fields,
@@ -17,8 +19,8 @@ void command_configure(const char *name, const char *summary, const char *operan
 /* Sets *flag at SIGINT and SIGTERM; a second signal ends the process at once. */
 void command_heed_signals(volatile bool *flag);
 
-/* The coordinator's query url: `query` if it is not empty, else the port behind the inbox's. Ends with EXIT_USAGE if
- * neither can be used. Static memory. */
-const char *command_query_url(const char *name, const char *coordinator, const char *query);
+/* The coordinators' query urls, separated by commas: `query` if it is not empty, else the ports behind the inboxes'.
+ * Ends with EXIT_USAGE if they can't be used. Static memory, or `query`. */
+const char *command_query_urls(const char *name, const char *coordinator, const char *query);
 
 #endif

@@ -16,6 +16,8 @@ static const struct command {
     {"bots", "moves a swarm of bots through a running cluster and checks what they see", command_bots},
     {"status", "shows servers, regions, entities and rates", command_status},
     {"watch", "shows the frames of a part of the world as they are published", command_watch},
+    {"drain", "moves a cell server's regions to others, so that it can be stopped", command_drain},
+    {"agent", "keeps one process running and tells the coordinators at once when it dies", command_agent},
 };
 
 static void usage(FILE *to)

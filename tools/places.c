@@ -1,6 +1,7 @@
 #include "tools/places.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -9,9 +10,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define ATTEMPTS 200u
+#define ATTEMPTS   200u
+#define PORT_FIRST 15000u
+#define PORT_COUNT 15000u
 
-/* Binds to the port (0: any) and returns which it was; 0 if it is taken. */
+/* Binds to the port and returns it; 0 if it is taken. */
 static uint16_t probe(uint16_t port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -34,11 +37,14 @@ bool places_ports_free(uint16_t first, uint16_t count)
     return true;
 }
 
+/* Below the ports that the system gives to connections: who redials a server that is down could otherwise be given the
+ * server's own port, and it would find it taken when it comes back. */
 uint16_t places_free_ports(uint16_t count)
 {
+    uint32_t at = (uint32_t)getpid() * 7919u;
     for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
-        uint16_t first = probe(0);
-        if (first != 0 && first <= UINT16_MAX - count && places_ports_free(first, count)) return first;
+        uint16_t first = (uint16_t)(PORT_FIRST + (at + attempt * 131u) % PORT_COUNT);
+        if (places_ports_free(first, count)) return first;
     }
     return 0;
 }
@@ -85,4 +91,23 @@ bool places_in_path(const char *program)
         at += size + (at[size] == ':');
     }
     return false;
+}
+
+static void remove_folder(const char *folder, bool nested)
+{
+    DIR *dir = opendir(folder);
+    if (dir == NULL) return;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        char path[PATH_MAX];
+        int size = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] == '.' || size < 0 || (size_t)size >= sizeof path) continue;
+        if (unlink(path) != 0 && nested) remove_folder(path, false);
+    }
+    closedir(dir);
+    rmdir(folder);
+}
+
+void places_remove_folder(const char *folder)
+{
+    remove_folder(folder, true);
 }

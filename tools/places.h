@@ -16,5 +16,7 @@ bool places_listens(uint16_t port);
 /* The folder of this program; false if the cluster's other programs are not beside it. */
 bool places_programs(char *out, size_t room);
 bool places_in_path(const char *program);
+/* Removes a folder that holds files, and folders of files. */
+void places_remove_folder(const char *folder);
 
 #endif

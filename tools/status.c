@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define NAME "terrane status"
+#define NAME         "terrane status"
+#define WAIT_ASK_MS  500u
+#define WAIT_LOOK_US 50000u
 
 static struct flags {
     const char *coordinator, *query;
     double interval;
-    uint64_t patience;
+    uint64_t patience, wait_protected;
     bool json, regions;
 } flags;
 
@@ -24,13 +26,13 @@ static const struct config_field fields[] = {
      .value = &flags.coordinator,
      .preset = "tcp://127.0.0.1:7070",
      .unit = "URL",
-     .help = "The coordinator's inbox."},
+     .help = "The coordinator's inbox; several, separated by commas."},
     {.name = "query",
      .kind = CONFIG_TEXT,
      .value = &flags.query,
      .preset = "",
      .unit = "URL",
-     .help = "The coordinator's query socket; none: the port behind its inbox."},
+     .help = "The coordinators' query sockets; none: the ports behind their inboxes."},
     {.name = "interval",
      .kind = CONFIG_DOUBLE,
      .value = &flags.interval,
@@ -51,7 +53,16 @@ static const struct config_field fields[] = {
      .kind = CONFIG_BOOL,
      .value = &flags.regions,
      .preset = "0",
-     .help = "Lists every region with its owner, epoch and entities."},
+     .help = "Lists every region with its primary, standby, epochs and entities."},
+    {.name = "wait-protected",
+     .kind = CONFIG_UINT,
+     .value = &flags.wait_protected,
+     .preset = "0",
+     .min = 0,
+     .max = 3600000,
+     .unit = "MS",
+     .help = "First waits, so long at most, until every region has a level standby and every server is heard; exit "
+             "code 1 if that does not come. Progress goes to stderr. 0: does not wait."},
     {.name = "json",
      .kind = CONFIG_BOOL,
      .value = &flags.json,
@@ -83,25 +94,77 @@ static void refresh(struct cluster *c)
                  terrane_error_text(error));
 }
 
+/* What keeps the loss of any one server from being unnoticed. */
+struct exposure {
+    uint64_t unowned, unprotected, unheard;
+    bool ready;
+};
+
+static struct exposure exposure_of(const struct cluster *c)
+{
+    struct exposure e = {.unowned = document_count(&c->map, 0, "unowned"),
+                         .unprotected = document_count(&c->map, 0, "unprotected"),
+                         .ready = cluster_ready(c, 1)};
+    for (uint32_t i = 0; i < c->server_count; i++) {
+        uint32_t at = c->servers[i].listed;
+        e.unheard += document_bool(&c->map, at, "lapsed") || document_bool(&c->map, at, "silent");
+    }
+    return e;
+}
+
+/* False: it did not come in time; what is missing has been told. */
+static bool wait_protected(struct cluster *c)
+{
+    uint64_t until_us = loop_now_us() + flags.wait_protected * 1000;
+    struct exposure shown = {.unheard = UINT64_MAX};
+    for (;;) {
+        enum terrane_error error = cluster_refresh(c, WAIT_ASK_MS);
+        struct exposure e = {.ready = false};
+        if (error == TERRANE_ERR_OK) e = exposure_of(c);
+        if (e.ready && e.unowned + e.unprotected + e.unheard == 0) return true;
+        bool late = loop_now_us() >= until_us;
+        bool news = e.ready != shown.ready || e.unowned != shown.unowned || e.unprotected != shown.unprotected ||
+                    e.unheard != shown.unheard;
+        if (error != TERRANE_ERR_OK && (news || late))
+            fprintf(stderr, "no coordinator leads: %s\n", terrane_error_text(error));
+        else if (news || late)
+            fprintf(stderr,
+                    "%" PRIu64 " regions without a server, %" PRIu64 " unprotected, %" PRIu64 " servers unheard%s\n",
+                    e.unowned, e.unprotected, e.unheard, e.ready ? "" : ", not ready");
+        if (late) return false;
+        shown = e;
+        usleep(WAIT_LOOK_US);
+    }
+}
+
 static double rate(uint64_t before, uint64_t after, double seconds)
 {
     return after > before ? (double)(after - before) / seconds : 0;
+}
+
+static const char *state_of(const struct cluster *c, const struct cluster_server *s)
+{
+    bool draining = document_bool(&c->map, s->listed, "draining");
+    if (document_bool(&c->map, s->listed, "lapsed")) return draining ? "lapsed, draining" : "lapsed";
+    if (document_bool(&c->map, s->listed, "silent")) return "silent";
+    return draining ? "draining" : "";
 }
 
 static void print_server(const struct cluster *c, const struct cluster_server *s, const struct sample *before,
                          double seconds)
 {
     struct sample now = sample_of(s);
-    uint64_t leaves = document_count(&c->map, s->listed, "leaves");
+    printf("%-12s %6" PRIu64 " %8" PRIu64, s->name, document_count(&c->map, s->listed, "leaves"),
+           document_count(&c->map, s->listed, "standby_leaves"));
     if (!s->answered) {
-        printf("%-12s %6" PRIu64 "  does not answer at %s\n", s->name, leaves, s->query_url);
+        printf("  does not answer at %s  %s\n", s->query_url, state_of(c, s));
         return;
     }
-    printf("%-12s %6" PRIu64 " %8" PRIu64 " %8" PRIu64 " %9.0f %10.1f %9.1f %7.1f %9" PRIu64 " %6" PRIu64 "\n", s->name,
-           leaves, document_count(&s->status, 0, "owned"), document_count(&s->status, 0, "ghosts"),
+    printf(" %8" PRIu64 " %8" PRIu64 " %9.0f %10.1f %9.1f %7.1f %9" PRIu64 " %6" PRIu64 "  %s\n",
+           document_count(&s->status, 0, "owned"), document_count(&s->status, 0, "ghosts"),
            rate(before->moves, now.moves, seconds), rate(before->handoffs, now.handoffs, seconds),
            rate(before->bytes, now.bytes, seconds) / 1000, rate(before->ticks, now.ticks, seconds), now.late,
-           document_count(&s->status, 0, "gaps_open"));
+           document_count(&s->status, 0, "gaps_open"), state_of(c, s));
 }
 
 static void print_feeds(const struct cluster *c)
@@ -119,13 +182,16 @@ static void print_feeds(const struct cluster *c)
 static void print_regions(const struct cluster *c)
 {
     uint32_t at = document_first(&c->map, document_member(&c->map, 0, "regions"));
-    printf("\n%-16s %-12s %6s %8s  %s\n", "region", "server", "epoch", "entities", "feed");
+    printf("\n%-16s %-12s %-12s %-9s %6s %6s %8s  %s\n", "region", "primary", "standby", "level", "epoch", "since",
+           "entities", "feed");
     for (; at != DOCUMENT_NONE; at = document_next(&c->map, at)) {
-        const char *server = document_text(&c->map, at, "server");
+        const char *server = document_text(&c->map, at, "server"), *standby = document_text(&c->map, at, "standby");
         char topic[48];
         snprintf(topic, sizeof topic, "r/%.30s/", document_text(&c->map, at, "quadkey"));
-        printf("%-16s %-12s %6" PRIu64 " %8" PRIu64 "  %s\n", topic, server[0] != '\0' ? server : "(nobody)",
-               document_count(&c->map, at, "epoch"), document_count(&c->map, at, "owned"),
+        printf("%-16s %-12s %-12s %-9s %6" PRIu64 " %6" PRIu64 " %8" PRIu64 "  %s\n", topic,
+               server[0] != '\0' ? server : "(nobody)", standby[0] != '\0' ? standby : "(nobody)",
+               document_bool(&c->map, at, "level") ? "level" : "not level", document_count(&c->map, at, "epoch"),
+               document_count(&c->map, at, "since"), document_count(&c->map, at, "owned"),
                document_text(&c->map, at, "feed_url"));
     }
 }
@@ -142,11 +208,12 @@ static void print_table(const struct cluster *c, const struct sample *before, do
     printf("coordinator %s  term %" PRIu64 "  revision %" PRIu64 "  %s\n", document_text(&c->map, 0, "name"),
            document_count(&c->map, 0, "term"), document_count(&c->map, 0, "rev"),
            document_bool(&c->map, 0, "ready") ? "ready" : "NOT READY (store?)");
-    printf("%u servers, %u gateways, %u regions (%" PRIu64 " without a server), %" PRIu64 " entities\n\n",
+    printf("%u servers, %u gateways, %u regions (%" PRIu64 " without a server, %" PRIu64 " unprotected), %" PRIu64
+           " entities\n\n",
            c->server_count, length_of(&c->map, "gateways"), length_of(&c->map, "regions"),
-           document_count(&c->map, 0, "unowned"), sums.owned);
-    printf("%-12s %6s %8s %8s %9s %10s %9s %7s %9s %6s\n", "server", "leaves", "owned", "ghosts", "moves/s",
-           "handoffs/s", "kB/s out", "ticks/s", "late", "gaps");
+           document_count(&c->map, 0, "unowned"), document_count(&c->map, 0, "unprotected"), sums.owned);
+    printf("%-12s %6s %8s %8s %8s %9s %10s %9s %7s %9s %6s  %s\n", "server", "leaves", "standby", "owned", "ghosts",
+           "moves/s", "handoffs/s", "kB/s out", "ticks/s", "late", "gaps", "state");
     for (uint32_t i = 0; i < c->server_count; i++) print_server(c, &c->servers[i], &before[i], seconds);
     print_feeds(c);
     if (flags.regions) print_regions(c);
@@ -223,7 +290,11 @@ int command_status(int argc, char **argv)
     command_configure(NAME, "Shows servers, regions, entities and rates of a running cluster.", NULL, fields,
                       sizeof fields / sizeof *fields, argc, argv, NULL);
     struct cluster cluster;
-    cluster_open(&cluster, command_query_url(NAME, flags.coordinator, flags.query));
+    cluster_open(&cluster, command_query_urls(NAME, flags.coordinator, flags.query));
+    if (flags.wait_protected > 0 && !wait_protected(&cluster)) {
+        cluster_close(&cluster);
+        return EXIT_NOT_HELD;
+    }
     refresh(&cluster);
     uint64_t first_us = loop_now_us();
     uint32_t count = cluster.server_count;

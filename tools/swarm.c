@@ -281,7 +281,7 @@ void swarm_emit(struct swarm *s)
     note_fault(s, "an event", 0, terrane_error_text(error));
 }
 
-void swarm_ask(struct swarm *s)
+bool swarm_ask(struct swarm *s)
 {
     uint32_t bot = dice_below(&s->dice, s->options.bots);
     struct position p = checker_position(s->checker, bot);
@@ -308,6 +308,7 @@ void swarm_ask(struct swarm *s)
         note_fault(s, "a question", s->options.first_id + bot, terrane_error_text(error));
     else
         CHECK(questions_begin(s->questions, gate->index, request, &q));
+    return error == TERRANE_ERR_OK;
 }
 
 static void renew_state(struct swarm *s)

@@ -71,8 +71,9 @@ void swarm_run(struct swarm *s, uint64_t until_us);
 void swarm_poll(struct swarm *s);
 /* An event at a random bot's place; the hearing expects who is near. */
 void swarm_emit(struct swarm *s);
-/* A circle, a rectangle or a find, around or of a random bot. Only while nobody moves. */
-void swarm_ask(struct swarm *s);
+/* A circle, a rectangle or a find, around or of a random bot. Only while nobody moves. False: it was refused at once.
+ */
+bool swarm_ask(struct swarm *s);
 
 struct gate *swarm_gate_of(struct swarm *s, uint32_t bot);
 /* Sums over the sessions. */

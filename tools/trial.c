@@ -1,13 +1,23 @@
 #include "tools/trial.h"
 
+#include "common/array.h"
 #include "common/check.h"
 #include "io/loop.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define CHUNK        128u /* observers between two dispatches */
 #define LOOK_EACH_US 100000u
 #define NNG_HEADER   8u /* bytes of a message's length on the wire */
+
+#define ASK_MS 500u /* a server that does not answer holds up the bots no longer */
+
+/* What one incarnation of a cell server has counted, as it said last. */
+struct incarnation {
+    char node[20];
+    struct cluster_sums sums;
+};
 
 /* One look's findings. */
 struct look {
@@ -76,8 +86,9 @@ static bool look_at_owners(struct look *l)
 {
     struct trial *t = l->trial;
     checker_census_begin(t->swarm->checker);
-    t->census_error = cluster_refresh(t->cluster, CLUSTER_PATIENCE_MS);
-    if (t->census_error == TERRANE_ERR_OK) t->census_error = cluster_census(t->cluster, census_each, census_between, l);
+    t->census_error = cluster_refresh(t->cluster, ASK_MS);
+    if (t->census_error == TERRANE_ERR_OK)
+        t->census_error = cluster_census(t->cluster, ASK_MS, census_each, census_between, l);
     if (t->census_error != TERRANE_ERR_OK) return false;
     checker_census_end(t->swarm->checker, &l->census);
     const struct checker_census *c = &l->census;
@@ -128,18 +139,25 @@ static void try_events(struct trial *t)
     hearing_judge(s->hearing, loop_now_us(), 0);
 }
 
+/* Without deaths each question has one try. */
+static uint64_t settled(const struct trial *t)
+{
+    const struct question_counts *c = questions_counts(t->swarm->questions);
+    return t->deaths ? c->answered - c->failed : c->answered;
+}
+
 static void try_questions(struct trial *t)
 {
     struct swarm *s = t->swarm;
     uint64_t until_us = loop_now_us() + t->patience_ms * UINT64_C(1000);
-    for (uint32_t asked = 0; asked < t->queries || questions_open_count(s->questions) > 0;) {
-        while (asked < t->queries && questions_open_count(s->questions) < QUESTIONS_OPEN) {
-            swarm_ask(s);
-            asked++;
-        }
-        if (loop_now_us() >= until_us) break;
+    uint64_t wanted = settled(t) + t->queries;
+    while (settled(t) < wanted && loop_now_us() < until_us) {
+        while (settled(t) + questions_open_count(s->questions) < wanted &&
+               questions_open_count(s->questions) < QUESTIONS_OPEN && swarm_ask(s))
+            continue;
         swarm_run(s, loop_now_us() + 5000);
     }
+    t->unanswered += wanted - settled(t);
     questions_give_up(s->questions);
 }
 
@@ -161,7 +179,10 @@ void trial_calm(struct trial *t)
     uint64_t settle_ms = (look_us - began_us) / 1000;
     if (settle_ms > t->settle_ms_worst) t->settle_ms_worst = settle_ms;
     t->calms++;
-    if (t->census_error != TERRANE_ERR_OK) return; /* somebody is gone: there is nothing more to learn */
+    if (t->census_error != TERRANE_ERR_OK) { /* somebody is gone: there is nothing more to learn */
+        t->uncounted++;
+        return;
+    }
     try_events(t);
     try_questions(t);
 }
@@ -177,20 +198,68 @@ uint64_t trial_sample(struct trial *t, uint64_t now_us)
     return now_us + t->window_ms * UINT64_C(1000) / (CHECKER_SAMPLES - 1);
 }
 
+/* Counters of all incarnations */
+
+static struct incarnation *incarnation_of(struct trial *t, const char *node)
+{
+    for (uint32_t i = 0; i < t->incarnation_count; i++)
+        if (strcmp(t->incarnations[i].node, node) == 0) return &t->incarnations[i];
+    ARRAY_RESERVE(t->incarnations, t->incarnation_room, (size_t)t->incarnation_count + 1);
+    struct incarnation *new = &t->incarnations[t->incarnation_count++];
+    *new = (struct incarnation){.node = ""};
+    strncat(new->node, node, sizeof new->node - 1);
+    return new;
+}
+
+/* True: everybody whom the coordinator knows has answered. */
+static bool ask_all(struct trial *t)
+{
+    if (cluster_refresh_all(t->cluster, ASK_MS) != TERRANE_ERR_OK) return false;
+    for (uint32_t i = 0; i < t->cluster->server_count; i++) {
+        const struct cluster_server *s = &t->cluster->servers[i];
+        if (s->answered) incarnation_of(t, document_text(&s->status, 0, "node"))->sums = cluster_server_sums(s);
+    }
+    return cluster_sums(t->cluster).silent == 0 && t->cluster->server_count > 0;
+}
+
+struct cluster_sums trial_sums(struct trial *t, bool patiently)
+{
+    uint64_t until_us = loop_now_us() + t->patience_ms * UINT64_C(1000);
+    bool all = ask_all(t);
+    while (!all && patiently && loop_now_us() < until_us) {
+        swarm_run(t->swarm, loop_now_us() + LOOK_EACH_US);
+        all = ask_all(t);
+    }
+    struct cluster_sums now = cluster_sums(t->cluster), sums = {.silent = all ? 0 : now.silent + 1};
+    for (uint32_t i = 0; i < t->incarnation_count; i++) cluster_sums_add(&sums, &t->incarnations[i].sums);
+    /* These are of the present, not of what has been. */
+    sums.gaps_open = now.gaps_open;
+    sums.owned = now.owned;
+    sums.ghosts = now.ghosts;
+    sums.leaving = now.leaving;
+    return sums;
+}
+
+void trial_close(struct trial *t)
+{
+    free(t->incarnations);
+    t->incarnations = NULL;
+}
+
 /* Figures */
 
 uint64_t trial_events_wrong(const struct trial *t)
 {
     const struct checker_counts *c = checker_counts(t->swarm->checker);
     const struct hearing_counts *h = hearing_counts(t->swarm->hearing);
-    return c->seen_twice + c->unseen_unsee + c->unseen_update + c->foreign + c->moving_missing + c->moving_false +
-           h->missed + h->false_heard + h->twice + h->unknown;
+    return c->seen_twice + c->unseen_unsee + c->unseen_update + c->foreign + c->unseen_near + c->seen_far +
+           c->moving_missing + c->moving_false + h->missed + h->false_heard + h->twice + h->unknown;
 }
 
 uint64_t trial_queries_wrong(const struct trial *t)
 {
     const struct question_counts *c = questions_counts(t->swarm->questions);
-    return c->failed + c->missing + c->false_found + c->unknown;
+    return (t->deaths ? 0 : c->failed) + t->unanswered + c->missing + c->false_found + c->unknown;
 }
 
 uint64_t trial_gaps(const struct trial *t)
@@ -216,5 +285,5 @@ bool trial_holds(const struct trial *t)
                    trial_events_wrong(t) + trial_queries_wrong(t) + trial_gaps_unrepaired(t) + t->swarm->entities_lost +
                    t->end.silent ==
                0 &&
-           t->calms > 0 && t->census_error == TERRANE_ERR_OK;
+           t->calms > 0 && t->uncounted == 0;
 }

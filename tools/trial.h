@@ -2,8 +2,10 @@
  *
  * A calm: all bots stop; as soon as everything is right (views equal brute force, positions that others were told equal
  * the true ones, every bot owned once with its state) the bots go on. What is still wrong when the patience ends
- * counts. What it is not: it prints nothing. Memory: plain data of the caller; the swarm and the cluster are borrowed.
- */
+ * counts. Where processes may die meanwhile (`deaths`), only delay is forgiven: a question that failed is asked again
+ * until the patience ends.
+ * What it is not: it prints nothing. Memory: plain data of the caller, zero-initialised, trial_close at the end; the
+ * swarm and the cluster are borrowed. */
 #ifndef TERRANE_TOOLS_TRIAL_H
 #define TERRANE_TOOLS_TRIAL_H
 
@@ -17,13 +19,24 @@ struct trial {
     uint32_t patience_ms;     /* for a calm to become right */
     uint32_t events_in_calms; /* emitted in each calm, judged without slack */
     uint32_t queries;         /* asked in each calm */
+    bool deaths;              /* processes may die */
 
     uint64_t calms, settle_ms_worst;
     uint64_t views, views_wrong, positions_wrong;
     uint64_t lost, doubled, misplaced, states_wrong; /* the worst of any calm */
-    enum terrane_error census_error;                 /* the last census could not be taken */
-    struct cluster_sums begin, end;                  /* at the first tick and at the end */
+    uint64_t unanswered;                             /* questions that nobody answered well in time */
+    uint64_t uncounted;                              /* calms in which no census could be taken */
+    enum terrane_error census_error;                 /* of the last census */
+    struct cluster_sums begin, end;                  /* at the first tick and at the end, of all incarnations */
+
+    struct incarnation *incarnations; /* of cell servers that have ever answered */
+    uint32_t incarnation_count, incarnation_room;
 };
+
+/* What the servers have counted so far, also those that are gone, as far as they were asked before. Silent ones are
+ * asked again until the patience ends, or only once. */
+struct cluster_sums trial_sums(struct trial *t, bool patiently);
+void trial_close(struct trial *t);
 
 /* Stops the bots, looks until all is right or the patience ends, counts. The bots stay stopped. */
 void trial_calm(struct trial *t);

@@ -1,15 +1,14 @@
-/* terrane up: a whole cluster on this machine: Redis, the coordinator, cell servers, bots; and their orderly end.
+/* terrane up: a whole cluster on this machine (local.h) with bots, kept running until the bots or a signal end it.
  *
- * Order: start what others need first; each is ready when it says so (its ready line; the coordinator's status), never
- * after a delay. Stop bots first, so that their last check finds a whole cluster, then servers, coordinator, Redis. */
+ * Who dies is started again: a death is no failure as long as what the bots check holds. Bots are stopped first, so
+ * that their last check finds a whole cluster. */
 #include "io/loop.h"
 #include "io/program.h"
-#include "tools/child.h"
 #include "tools/cluster.h"
 #include "tools/command.h"
+#include "tools/local.h"
 #include "tools/places.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -23,21 +22,17 @@
 #include <unistd.h>
 
 #define NAME          "terrane up"
-#define SERVERS       64u
-#define CHILDREN      (SERVERS + 3)
-#define START_MS      15000
-#define USUAL_PORT    7070
+#define READY_MS      15000
 #define STOP_MS       3000
 #define LAST_CHECK_MS 60000 /* the bots' last calm, once they are told to stop */
-#define LAST_WORDS_MS 20000 /* the same when a server has died under them */
 
 static struct flags {
     const char *crowds, *run_dir;
-    uint64_t servers, bots, seed, split_depth, depth, feeds, gateways, port, events, queries, states, tick_hz, window,
-        patience;
+    uint64_t servers, coordinators, bots, seed, split_depth, depth, feeds, gateways, port, events, queries, states,
+        tick_hz, window, patience, lease_ms, restart_ms, first_group;
     double seconds, radius, radius_max, speed, band, calm_every, hysteresis;
     uint32_t workload, view_mode, updates;
-    bool json;
+    bool deaths, json;
 } flags;
 
 static const char *const updates[] = {"auto", "on", "off", NULL};
@@ -64,7 +59,8 @@ static const char *const modes[] = {"radius", "block", NULL};
     }
 
 static const struct config_field fields[] = {
-    UINT_FIELD("servers", servers, "4", 1, SERVERS, "Cell servers."),
+    UINT_FIELD("servers", servers, "4", 1, LOCAL_SERVERS, "Cell servers."),
+    UINT_FIELD("coordinators", coordinators, "1", 1, LOCAL_COORDINATORS, "Coordinators: one leads, the others wait."),
     UINT_FIELD("bots", bots, "10000", 0, 200000, "Bots that move, look and check; 0: none."),
     DOUBLE_FIELD("for", seconds, "0", 0, 1e9, "SECONDS", "How long bots move; 0: until SIGINT or SIGTERM."),
     UINT_FIELD("seed", seed, "1", 0, 0, "Who is where and does what."),
@@ -106,19 +102,28 @@ static const struct config_field fields[] = {
      .choices = modes,
      .help = "Views by radius or by 3x3 cells."},
     UINT_FIELD("tick-hz", tick_hz, "20", 10, 60, "Ticks a second."),
+    UINT_FIELD(
+        "lease-ms", lease_ms, "0", 0, 10000,
+        "A server that is silent so long is replaced, unless its end is seen before; 0: as the coordinator has it."),
+    UINT_FIELD("first-group", first_group, "0", 0, 4000000000,
+               "Each server runs under a group id of its own from here on, so that a packet filter tells them apart: "
+               "for trials, as root; 0: no."),
+    BOOL_FIELD("deaths", deaths, "0", "Somebody will kill processes: passed on to the bots."),
+    UINT_FIELD("restart-ms", restart_ms, "100", 1, 5000,
+               "Who dies is started again after so long; twice as long each time it dies young, up to 5 s."),
     UINT_FIELD("feeds", feeds, "4", 1, 8, "Feeds of each cell server."),
     UINT_FIELD("first-port", port, "0", 0, 65533, "The coordinator's inbox; queries and map/ at the next two; 0: any."),
     TEXT_FIELD("run-dir", run_dir, "", "DIR",
-               "Logs and Redis's files; none: a temporary one, removed if all went well."),
+               "Logs, Redis's files, children.json; none: a temporary one, removed if all went well. While a file\n"
+               "hold-NAME is in it, NAME is not started again."),
 };
 
 static struct up {
-    struct child children[CHILDREN]; /* redis, coordinator, servers; bots last */
-    uint32_t count;
-    struct child *redis, *coordinator, *bots;
+    struct local local;
+    struct child bots; /* pid 0: none */
     char run_dir[256], programs[512];
-    char inbox[LIMIT_URL], query[LIMIT_URL], redis_address[64];
-    bool temporary, failed;
+    bool temporary;
+    uint64_t failovers;
     char result[CHILD_LINE]; /* the bots' last line */
 } up;
 
@@ -162,26 +167,6 @@ static void make_run_dir(void)
     up.temporary = true;
 }
 
-static struct child *start(const char *name, char *const *argv, bool own_log)
-{
-    char log[400];
-    struct child *c = &up.children[up.count];
-    snprintf(log, sizeof log, "%s/%s.log", up.run_dir, name);
-    if (!child_start(c, name, argv, own_log ? log : NULL))
-        give_up(EXIT_MISSING, "%s can't be started: %s", name, strerror(errno));
-    up.count++;
-    return c;
-}
-
-static void expect_ready(struct child *c)
-{
-    char how[80];
-    if (child_expect(c, "ready ", START_MS)) return;
-    child_wait(c, 100);
-    child_describe(c, how, sizeof how);
-    give_up(EXIT_NOT_HELD, "%s did not become ready: %s; see %s/%s.log", c->name, how, up.run_dir, c->name);
-}
-
 /* Text arguments that live as long as the process. */
 static char *format(const char *with, ...) __attribute__((format(printf, 1, 2)));
 static char *format(const char *with, ...)
@@ -195,124 +180,38 @@ static char *format(const char *with, ...)
     return text;
 }
 
-static void start_redis(void)
+static void start_cluster(void)
 {
-    uint16_t port = places_free_port();
-    char *argv[] = {(char *)"redis-server",
-                    (char *)"--port",
-                    format("%u", port),
-                    (char *)"--bind",
-                    (char *)"127.0.0.1",
-                    (char *)"--save",
-                    (char *)"",
-                    (char *)"--appendonly",
-                    (char *)"no",
-                    (char *)"--dir",
-                    up.run_dir,
-                    (char *)"--logfile",
-                    format("%s/redis.log", up.run_dir),
-                    NULL};
-    if (!places_in_path("redis-server")) give_up(EXIT_MISSING, "redis-server is missing: apt-get install redis-server");
-    up.redis = start("redis", argv, true);
-    snprintf(up.redis_address, sizeof up.redis_address, "127.0.0.1:%u", port);
-    uint64_t until_us = loop_now_us() + START_MS * UINT64_C(1000);
-    while (!places_listens(port)) {
-        if (child_ended(up.redis) || loop_now_us() >= until_us)
-            give_up(EXIT_NOT_HELD, "redis-server does not listen at %s", up.redis_address);
-        (void)poll(NULL, 0, 5);
-    }
+    bool missing;
+    struct local_options options = {.name = NAME,
+                                    .programs = up.programs,
+                                    .run_dir = up.run_dir,
+                                    .servers = flags.servers,
+                                    .coordinators = flags.coordinators,
+                                    .port = flags.port,
+                                    .depth = flags.depth,
+                                    .split_depth = flags.split_depth,
+                                    .tick_hz = flags.tick_hz,
+                                    .feeds = flags.feeds,
+                                    .entities = flags.bots / flags.servers * 2 + 4096,
+                                    .lease_ms = flags.lease_ms,
+                                    .restart_ms = flags.restart_ms,
+                                    .first_group = flags.first_group,
+                                    .radius_max = flags.radius_max,
+                                    .hysteresis = flags.hysteresis,
+                                    .view_mode = modes[flags.view_mode]};
+    if (local_start(&up.local, &options, &missing)) return;
+    give_up(missing ? EXIT_MISSING : EXIT_NOT_HELD, "%s", up.local.fault);
 }
 
-static void run_coordinator(uint16_t port)
+static void print_places(struct cluster *cluster)
 {
-    if (port == 0) give_up(EXIT_NOT_HELD, "no three free ports in a row; choose them with --first-port");
-    snprintf(up.inbox, sizeof up.inbox, "tcp://127.0.0.1:%u", port);
-    snprintf(up.query, sizeof up.query, "tcp://127.0.0.1:%u", port + 1);
-    char *argv[] = {format("%s/terrane-coordinator", up.programs),
-                    format("--inbox=%s", up.inbox),
-                    format("--redis=%s", up.redis_address),
-                    format("--expect-servers=%" PRIu64, flags.servers),
-                    format("--depth=%" PRIu64, flags.depth),
-                    format("--resolution-bits=%" PRIu64, flags.depth + 13),
-                    format("--split-depth=%" PRIu64, flags.split_depth),
-                    format("--radius-max=%g", flags.radius_max),
-                    format("--hysteresis=%g", flags.hysteresis),
-                    format("--view-mode=%s", modes[flags.view_mode]),
-                    format("--tick-hz=%" PRIu64, flags.tick_hz),
-                    NULL};
-    up.coordinator = start("coordinator", argv, true);
-}
-
-/* The ports at which tools look by themselves, if they are free; they may be taken between the look and the use. */
-static void start_coordinator(void)
-{
-    bool usual = flags.port == 0 && places_ports_free(USUAL_PORT, 3);
-    run_coordinator(flags.port != 0 ? (uint16_t)flags.port : usual ? USUAL_PORT : places_free_ports(3));
-    if (flags.port == 0 && !child_expect(up.coordinator, "ready ", START_MS) && child_wait(up.coordinator, 0)) {
-        child_close(up.coordinator);
-        up.count--;
-        run_coordinator(places_free_ports(3));
-        expect_ready(up.coordinator);
-    } else if (flags.port != 0) {
-        expect_ready(up.coordinator);
-    }
-}
-
-static void start_servers(void)
-{
-    struct child *first = &up.children[up.count];
-    for (uint64_t i = 1; i <= flags.servers; i++) {
-        char *name = format("cell-%" PRIu64, i);
-        char *argv[] = {format("%s/terrane-cellserver", up.programs),
-                        format("--coordinator=%s", up.inbox),
-                        format("--name=%s", name),
-                        format("--feeds=%" PRIu64, flags.feeds),
-                        format("--entities=%" PRIu64, flags.bots / flags.servers * 2 + 4096),
-                        NULL};
-        start(name, argv, true);
-    }
-    for (uint64_t i = 0; i < flags.servers; i++) expect_ready(&first[i]);
-}
-
-/* The first child that has ended; NULL: none. Bots may end. */
-static struct child *dead_child(void)
-{
-    for (uint32_t i = 0; i < up.count; i++)
-        if (&up.children[i] != up.bots && child_ended(&up.children[i])) return &up.children[i];
-    return NULL;
-}
-
-static void report_death(const struct child *c)
-{
-    char how[80];
-    child_describe(c, how, sizeof how);
-    fprintf(stderr, "%s: %s died: %s; see %s/%s.log\n", NAME, c->name, how, up.run_dir, c->name);
-    up.failed = true;
-}
-
-/* The coordinator has stored a map in which every region has a server. */
-static void await_map(void)
-{
-    struct cluster cluster;
-    uint64_t until_us = loop_now_us() + START_MS * UINT64_C(1000);
-    cluster_open(&cluster, up.query);
-    for (;;) {
-        enum terrane_error error = cluster_refresh(&cluster, 500);
-        if (error == TERRANE_ERR_OK && cluster_ready(&cluster, flags.servers)) break;
-        struct child *dead = dead_child();
-        if (dead != NULL) report_death(dead);
-        if (dead != NULL || stop || loop_now_us() >= until_us)
-            give_up(EXIT_NOT_HELD, "the cluster did not become ready: %s",
-                    stop           ? "told to stop"
-                    : dead != NULL ? "a process died"
-                                   : "regions are without a server");
-        (void)poll(NULL, 0, 50);
-    }
-    const struct cluster_server *first = &cluster.servers[0];
-    uint32_t feeds = document_member(&cluster.map, first->listed, "feeds");
-    const char *feed = document_first(&cluster.map, feeds) != DOCUMENT_NONE
-                           ? cluster.map.values[document_first(&cluster.map, feeds)].text
+    const struct cluster_server *first = &cluster->servers[0];
+    uint32_t feeds = document_member(&cluster->map, first->listed, "feeds");
+    const char *feed = document_first(&cluster->map, feeds) != DOCUMENT_NONE
+                           ? cluster->map.values[document_first(&cluster->map, feeds)].text
                            : "";
+    const char *inboxes = up.local.inboxes, *queries = up.local.queries;
     fprintf(stderr,
             "coordinator  %s   queries %s   map feed tcp://127.0.0.1:%u\n"
             "redis        %s\n"
@@ -322,9 +221,30 @@ static void await_map(void)
             "             nngcat --sub0 --dial %s --subscribe r/ --hex\n"
             "             redis-cli -p %s hgetall 'terrane:{terrane}:map'\n"
             "logs         %s\n",
-            up.inbox, up.query, (unsigned)strtoul(strrchr(up.query, ':') + 1, NULL, 10) + 1, up.redis_address, feed,
-            first->name, up.programs, up.inbox, up.programs, up.inbox, feed, strchr(up.redis_address, ':') + 1,
-            up.run_dir);
+            inboxes, queries, (unsigned)strtoul(strchr(queries + sizeof "tcp:", ':') + 1, NULL, 10) + 1,
+            up.local.redis_address, feed, first->name, up.programs, inboxes, up.programs, inboxes, feed,
+            strchr(up.local.redis_address, ':') + 1, up.run_dir);
+}
+
+/* A coordinator has stored a map in which every region has a server. */
+static void await_map(void)
+{
+    struct cluster cluster;
+    uint64_t until_us = loop_now_us() + READY_MS * UINT64_C(1000);
+    cluster_open(&cluster, up.local.queries);
+    for (;;) {
+        enum terrane_error error = cluster_refresh(&cluster, 500);
+        if (error == TERRANE_ERR_OK && cluster_ready(&cluster, flags.servers)) break;
+        const struct ward *dead = local_dead(&up.local);
+        if (dead != NULL || stop || loop_now_us() >= until_us)
+            give_up(EXIT_NOT_HELD, "the cluster did not become ready: %s%s",
+                    stop           ? "told to stop"
+                    : dead != NULL ? dead->options.child.name
+                                   : "regions are without a server",
+                    dead != NULL ? " died" : "");
+        (void)poll(NULL, 0, 50);
+    }
+    print_places(&cluster);
     cluster_close(&cluster);
 }
 
@@ -333,8 +253,8 @@ static void start_bots(void)
     char *argv[] = {format("%s/terrane", up.programs),
                     (char *)"bots",
                     (char *)"--json",
-                    format("--coordinator=%s", up.inbox),
-                    format("--query=%s", up.query),
+                    format("--coordinator=%s", up.local.inboxes),
+                    format("--query=%s", up.local.queries),
                     format("--bots=%" PRIu64, flags.bots),
                     format("--for=%.17g", flags.seconds),
                     format("--seed=%" PRIu64, flags.seed),
@@ -351,112 +271,88 @@ static void start_bots(void)
                     format("--queries=%" PRIu64, flags.queries),
                     format("--states=%" PRIu64, flags.states),
                     format("--updates=%s", updates[flags.updates]),
+                    flags.deaths ? (char *)"--deaths" : NULL,
                     NULL};
-    up.bots = start("bots", argv, false);
+    if (!child_start(&up.bots, &(struct child_options){.name = "bots", .argv = argv}))
+        give_up(EXIT_MISSING, "the bots can't be started: %s", strerror(errno));
 }
 
 /* Running */
 
-static void read_bots(void)
+static int bots_fd(void)
 {
-    while (up.bots != NULL && child_read(up.bots)) snprintf(up.result, sizeof up.result, "%s", up.bots->line);
+    return up.bots.pid != 0 ? up.bots.out : -1;
 }
 
-/* Until the bots end, somebody dies, or a signal comes. */
+static bool bots_run(void)
+{
+    while (up.bots.pid != 0 && child_read(&up.bots)) snprintf(up.result, sizeof up.result, "%s", up.bots.line);
+    return up.bots.pid != 0 && !child_ended(&up.bots);
+}
+
+/* Until the bots end or a signal comes. */
 static void watch(void)
 {
-    while (!stop) {
-        struct pollfd waiting = {.fd = up.bots != NULL ? up.bots->out : -1, .events = POLLIN};
-        (void)poll(&waiting, 1, 100);
-        read_bots();
-        if (up.bots != NULL && child_ended(up.bots)) return;
-        struct child *dead = dead_child();
-        if (dead == NULL) continue;
-        report_death(dead);
-        return;
-    }
+    while (!stop && (up.bots.pid == 0 || bots_run())) agent_wait(up.local.agent, bots_fd(), 100);
 }
 
-/* The bots' last check takes its time; its result is wanted also after a signal. */
+/* The bots' last check takes its time; its result is wanted also after a signal. Who dies meanwhile still comes back.
+ */
 static void end_bots(void)
 {
-    if (up.bots == NULL) return;
-    uint64_t until_us = loop_now_us() + (up.failed ? LAST_WORDS_MS : LAST_CHECK_MS) * UINT64_C(1000);
-    child_signal(up.bots, SIGTERM);
-    while (!child_ended(up.bots) && loop_now_us() < until_us) {
-        read_bots();
-        (void)poll(NULL, 0, 20);
-    }
-    read_bots();
+    uint64_t until_us = loop_now_us() + LAST_CHECK_MS * UINT64_C(1000);
+    if (up.bots.pid == 0) return;
+    child_signal(&up.bots, SIGTERM);
+    while (bots_run() && loop_now_us() < until_us) agent_wait(up.local.agent, bots_fd(), 20);
+    (void)bots_run(); /* what it said last */
 }
 
-static int left_ms(uint64_t until_us)
+/* What the coordinator knows of its own term; deaths before it are in the log. */
+static void count_failovers(void)
 {
-    uint64_t now_us = loop_now_us();
-    return until_us > now_us ? (int)((until_us - now_us) / 1000) + 1 : 0;
+    struct cluster cluster;
+    cluster_open(&cluster, up.local.queries);
+    if (cluster_refresh(&cluster, 1000) == TERRANE_ERR_OK) up.failovers = document_count(&cluster.map, 0, "promotions");
+    cluster_close(&cluster);
 }
 
-/* Everybody who still runs: asked first, then ended. */
 static void stop_all(void)
 {
-    uint64_t until_us = loop_now_us() + STOP_MS * UINT64_C(1000);
-    for (uint32_t i = up.count; i-- > 0;) {
-        /* The last started first; Redis and the coordinator go when the servers are gone. */
-        if (i == 1)
-            for (uint32_t j = 2; j < up.count; j++) child_wait(&up.children[j], left_ms(until_us));
-        child_signal(&up.children[i], SIGTERM);
+    child_signal(&up.bots, SIGTERM);
+    if (up.bots.pid != 0 && !child_wait(&up.bots, STOP_MS)) {
+        fprintf(stderr, "%s: the bots do not end by themselves: killed\n", NAME);
+        child_signal(&up.bots, SIGKILL);
+        child_wait(&up.bots, 1000);
     }
-    for (uint32_t i = 0; i < up.count; i++) {
-        struct child *c = &up.children[i];
-        if (!child_wait(c, left_ms(until_us))) {
-            fprintf(stderr, "%s: %s does not end by itself: killed\n", NAME, c->name);
-            child_signal(c, SIGKILL);
-            child_wait(c, 1000);
-        }
-        child_close(c);
-    }
+    local_stop(&up.local, STOP_MS);
 }
 
-static void report_cpu(void)
-{
-    fprintf(stderr, "CPU seconds:");
-    for (uint32_t i = 0; i < up.count; i++) fprintf(stderr, " %s %.1f", up.children[i].name, up.children[i].cpu_s);
-    fputc('\n', stderr);
-}
-
-static void remove_run_dir(void)
-{
-    DIR *dir = opendir(up.run_dir);
-    if (dir == NULL) return;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        char path[600];
-        if (entry->d_name[0] == '.') continue;
-        snprintf(path, sizeof path, "%s/%s", up.run_dir, entry->d_name);
-        unlink(path);
-    }
-    closedir(dir);
-    rmdir(up.run_dir);
-}
-
-/* The bots' exit code, unless somebody died. */
+/* The bots' exit code. */
 static int outcome(void)
 {
     char how[80];
-    if (up.bots == NULL) return up.failed ? EXIT_NOT_HELD : EXIT_WELL;
-    child_describe(up.bots, how, sizeof how);
-    if (!up.bots->ended || !WIFEXITED(up.bots->status)) {
-        fprintf(stderr, "%s: the bots did not finish: %s\n", NAME, how);
-        return EXIT_NOT_HELD;
-    }
-    int code = WEXITSTATUS(up.bots->status);
-    return code == EXIT_WELL && up.failed ? EXIT_NOT_HELD : code;
+    if (up.bots.pid == 0) return EXIT_WELL;
+    child_describe(&up.bots, how, sizeof how);
+    if (up.bots.ended && WIFEXITED(up.bots.status)) return WEXITSTATUS(up.bots.status);
+    fprintf(stderr, "%s: the bots did not finish: %s\n", NAME, how);
+    return EXIT_NOT_HELD;
+}
+
+/* The bots' object with what only their parent knows. */
+static void print_result(void)
+{
+    size_t size = strlen(up.result);
+    if (size == 0 || up.result[size - 1] != '}') return;
+    printf("%.*s,\"deaths\":%" PRIu64 ",\"failovers\":%" PRIu64 "}\n", (int)size - 1, up.result,
+           agent_deaths(up.local.agent), up.failovers);
 }
 
 int command_up(int argc, char **argv)
 {
     command_configure(
         NAME,
-        "Runs Redis, a coordinator, cell servers and bots that check what they see, and stops them again.\n"
+        "Runs Redis, coordinators, cell servers and bots that check what they see, and stops them again. Who of\n"
+        "them dies (but the bots) is started again; deaths are counted.\n"
         "The world is smaller than a coordinator's default, and crowds lie near its middle lines, so that\n"
         "thousands of entities change their server within half a minute.",
         NULL, fields, sizeof fields / sizeof *fields, argc, argv, NULL);
@@ -470,23 +366,23 @@ int command_up(int argc, char **argv)
                      up.programs);
     command_heed_signals(&stop);
     make_run_dir();
-    start_redis();
-    start_coordinator();
-    start_servers();
+    start_cluster();
     await_map();
     if (flags.bots > 0) start_bots();
     watch();
     end_bots();
     int code = outcome();
+    count_failovers();
     stop_all();
-    report_cpu();
+    fprintf(stderr, "CPU seconds: bots %.1f\n", up.bots.cpu_s);
+    local_report_cpu(&up.local);
     if (code == EXIT_WELL && up.temporary)
-        remove_run_dir();
+        places_remove_folder(up.run_dir);
     else
         fprintf(stderr, "%s: logs are in %s\n", NAME, up.run_dir);
-    if (flags.json && up.result[0] != '\0')
-        puts(up.result);
-    else if (!flags.json && up.bots != NULL)
+    if (flags.json)
+        print_result();
+    else if (up.bots.pid != 0)
         puts(code == EXIT_WELL ? "all that was checked holds" : "something is wrong: see above");
     return code;
 }

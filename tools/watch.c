@@ -28,13 +28,13 @@ static const struct config_field fields[] = {
      .value = &flags.coordinator,
      .preset = "tcp://127.0.0.1:7070",
      .unit = "URL",
-     .help = "The coordinator's inbox."},
+     .help = "The coordinator's inbox; several, separated by commas."},
     {.name = "query",
      .kind = CONFIG_TEXT,
      .value = &flags.query,
      .preset = "",
      .unit = "URL",
-     .help = "The coordinator's query socket; none: the port behind its inbox."},
+     .help = "The coordinators' query sockets; none: the ports behind their inboxes."},
     {.name = "for",
      .kind = CONFIG_DOUBLE,
      .value = &flags.seconds,
@@ -221,7 +221,7 @@ int command_watch(int argc, char **argv)
     command_heed_signals(&stop);
     struct cluster cluster;
     struct tap *tap;
-    cluster_open(&cluster, command_query_url(NAME, flags.coordinator, flags.query));
+    cluster_open(&cluster, command_query_urls(NAME, flags.coordinator, flags.query));
     if (tap_open(prefix, &tap) != TERRANE_ERR_OK) program_fail(NAME, EXIT_NOT_HELD, "no socket: out of memory");
     uint64_t now_us = loop_now_us(), look_us = now_us, messages = 0;
     uint64_t end_us = flags.seconds > 0 ? now_us + (uint64_t)(flags.seconds * 1e6) : UINT64_MAX;

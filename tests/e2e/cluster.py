@@ -80,12 +80,29 @@ class Cluster:
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as children:
             return [int(pid) for pid in children.read().split()]
 
-    def child(self, argument):
+    def find(self, argument):
+        """The child with that word on its command line; 0: none."""
         for pid in self.children():
-            with open(f"/proc/{pid}/cmdline", encoding="utf-8") as line:
-                if argument in line.read().split("\0"):
+            try:
+                with open(f"/proc/{pid}/cmdline", encoding="utf-8") as line:
+                    if argument in line.read().split("\0"):
+                        return pid
+            except FileNotFoundError:
+                continue
+        return 0
+
+    def child(self, argument):
+        pid = self.find(argument)
+        check(pid != 0, f"no child with {argument}")
+        return pid
+
+    def child_of_program(self, program):
+        """Redis names itself anew: its command line is one word."""
+        for pid in self.children():
+            with open(f"/proc/{pid}/comm", encoding="utf-8") as name:
+                if name.read().strip() == program:
                     return pid
-        check(False, f"no child with {argument}")
+        check(False, f"no child that runs {program}")
         return 0
 
     def stop(self, how=signal.SIGINT):

@@ -14,7 +14,7 @@ cluster.await_moving()
 
 status = run("status", "--coordinator", inbox)
 check(status.returncode == 0, status.stderr)
-check("4 servers, 2 gateways, 64 regions (0 without a server), 400 entities" in status.stdout, status.stdout)
+check("4 servers, 2 gateways, 64 regions (0 without a server, 0 unprotected), 400 entities" in status.stdout, status.stdout)
 status = json.loads(run("status", "--query", queries, "--json", "--interval", "0.5").stdout)
 check(len(status["servers"]) == 4 and all(server["answered"] for server in status["servers"]), "a server is silent")
 check(sum(server["status"]["owned"] for server in status["servers"]) == 400, "owned entities do not add up")

@@ -5,7 +5,7 @@ import tempfile
 
 from cluster import check, passed, run
 
-for command in ["up", "bots", "status", "watch"]:
+for command in ["up", "bots", "status", "watch", "drain", "agent"]:
     told = run(command, "--help")
     check(told.returncode == 0 and f"terrane {command}" in told.stdout, f"{command} --help")
     check(command in run("--help").stdout, f"{command} is not in --help")
@@ -27,6 +27,12 @@ with tempfile.TemporaryDirectory() as folder:
         (["bots", "--crowds", folder], "bad.txt:2: x is \"here\""),
         (["status", "--query", "here"], "here"),
         (["status", "more"], "more"),
+        (["drain"], "one server's name"),
+        (["drain", "a", "b"], "one server's name"),
+        (["agent"], "program to run is missing"),
+        (["agent", "--coordinator-query", "here", "--", "true"], "here"),
+        (["status", "--coordinator", "tcp://127.0.0.1:7070,here"], "here"),
+        (["up", "--coordinators", "9"], "--coordinators"),
         (["watch", "r/9"], "r/9"),
         (["watch", "x"], "x"),
         (["watch", "r/0", "r/1"], "r/1"),
@@ -40,4 +46,8 @@ with tempfile.TemporaryDirectory() as folder:
 
 told = run("status", "--coordinator", "tcp://127.0.0.1:1", "--patience", "100")
 check(told.returncode == 3 and "tcp://127.0.0.1:2" in told.stderr, f"no coordinator: {told}")
+told = run("status", "--coordinator", "tcp://127.0.0.1:1", "--patience", "100", "--wait-protected", "100")
+check(told.returncode == 1 and "no coordinator leads" in told.stderr, f"nothing to protect: {told}")
+told = run("drain", "--coordinator", "tcp://127.0.0.1:1", "--patience", "100", "cell-1")
+check(told.returncode == 3 and "tcp://127.0.0.1:1" in told.stderr, f"no coordinator to drain: {told}")
 passed()

@@ -58,18 +58,18 @@ static uint32_t forge_leaf_index(struct forge *f)
     return input_choice(f->in, FORGE_LEAVES);
 }
 
-static struct quadkey forge_leaf(struct forge *f)
+struct quadkey forge_leaf(struct forge *f)
 {
     return forge_leaf_at(forge_leaf_index(f));
 }
 
-static struct node_id forge_some_node(struct forge *f)
+struct node_id forge_some_node(struct forge *f)
 {
     static const uint64_t nodes[] = {0, FORGE_COORDINATOR, FORGE_SELF, FORGE_PEER, FORGE_PEER + 1, FORGE_GATEWAY, 999};
     return (struct node_id){nodes[input_choice(f->in, sizeof nodes / sizeof *nodes)]};
 }
 
-static struct node_id forge_real_node(struct forge *f)
+struct node_id forge_real_node(struct forge *f)
 {
     struct node_id node = forge_some_node(f);
     return node.v == 0 ? (struct node_id){FORGE_GATEWAY} : node;
@@ -89,7 +89,7 @@ static uint32_t forge_radius(struct forge *f)
     return v == 255 ? INT32_MAX : v * 32u;
 }
 
-static struct entity_record forge_record(struct forge *f)
+struct entity_record forge_record(struct forge *f)
 {
     struct entity_record record = {.id = forge_id(f), .version = forge_version(f)};
     uint8_t shape = input_byte(f->in);
@@ -105,13 +105,13 @@ static struct entity_record forge_record(struct forge *f)
     return record;
 }
 
-static uint64_t forge_request(struct forge *f)
+uint64_t forge_request(struct forge *f)
 {
     uint8_t v = input_byte(f->in);
     return v < 128 ? ++f->request : v - 128u;
 }
 
-static uint64_t forge_sequence(struct forge *f)
+uint64_t forge_sequence(struct forge *f)
 {
     uint8_t v = input_byte(f->in);
     if (v == 255) return UINT64_MAX;
@@ -128,7 +128,7 @@ static enum stream_kind forge_stream(struct forge *f)
     return input_byte(f->in) & 1 ? STREAM_GHOST : STREAM_REGION;
 }
 
-static void forge_ids(struct forge *f, struct writer *w, uint32_t count, bool ascending)
+void forge_ids(struct forge *f, struct writer *w, uint32_t count, bool ascending)
 {
     uint64_t last = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -406,6 +406,10 @@ void forge_message(struct forge *f, struct writer *w)
         forge_command(f, w, kind);
     else if (kind <= MESSAGE_LOOKUP_RESULT)
         forge_view(f, w, kind);
+    else if (kind >= MESSAGE_STANDBY && kind <= MESSAGE_RELEASE)
+        forge_standby(f, w, kind);
+    else if (kind >= MESSAGE_DEATH)
+        forge_admin(f, w, kind);
     else
         forge_streams(f, w, kind);
 }

@@ -27,6 +27,7 @@ struct forge {
     uint64_t map_rev;
     uint64_t seq[2][FORGE_LEAVES]; /* of the streams that the harness plays */
     uint64_t sequence, request;
+    uint64_t standby_seq, stamp;
     struct forge_offers offers;
     struct frame_builder builder;
 };
@@ -51,8 +52,19 @@ void forge_answer(struct forge *f, struct writer *w);
 void forge_frame(struct forge *f, struct writer *w);
 void forge_close(struct forge *f);
 
-/* Parts, for the harness's own choices. */
+/* Parts of forge_message. */
+void forge_standby(struct forge *f, struct writer *w, enum message_kind kind); /* STANDBY to RELEASE */
+void forge_admin(struct forge *f, struct writer *w, enum message_kind kind);   /* DEATH, DRAIN, DONE */
+
+/* Fields, for the parts and for the harness's own choices. */
 struct entity_id forge_id(struct forge *f);
 struct position forge_position(struct forge *f);
+struct quadkey forge_leaf(struct forge *f);
+struct node_id forge_some_node(struct forge *f); /* or none */
+struct node_id forge_real_node(struct forge *f);
+struct entity_record forge_record(struct forge *f);
+uint64_t forge_request(struct forge *f);
+uint64_t forge_sequence(struct forge *f);
+void forge_ids(struct forge *f, struct writer *w, uint32_t count, bool ascending);
 
 #endif

@@ -98,6 +98,10 @@ START_TEST(bad_usage_is_explained_on_stderr_with_code_2)
     ck_assert_ptr_nonnull(strstr(err, "\"9\""));
     ENDS_WITH_CODE(2, "TERRANE_FEEDS=many", CELLSERVER);
     ck_assert_ptr_nonnull(strstr(err, "TERRANE_FEEDS"));
+    ENDS_WITH_CODE(2, "TERRANE_NODE_ID=xyz", CELLSERVER);
+    ck_assert_ptr_nonnull(strstr(err, "\"xyz\" is no id"));
+    ENDS_WITH_CODE(2, NULL, CELLSERVER, "--node-id", "f");
+    ck_assert_ptr_nonnull(strstr(err, "at least 10"));
     ENDS_WITH_CODE(2, NULL, CELLSERVER, "--listen", "0.0.0.0");
     ck_assert_ptr_nonnull(strstr(err, "advertise"));
     ENDS_WITH_CODE(2, NULL, COORDINATOR, "--storeless", "--inbox", "http://x");
@@ -209,6 +213,20 @@ START_TEST(log_lines_can_be_json)
 }
 END_TEST
 
+START_TEST(an_incarnation_has_the_id_that_its_agent_gave_it)
+{
+    struct program server;
+    char id[32];
+    const char *const argv[] = {CELLSERVER, "--coordinator", "tcp://127.0.0.1:9", NULL};
+    program_start(&server, argv, "TERRANE_NODE_ID=00c0ffee00c0ffee");
+    wait_ready(&server);
+    ready_value(&server, "node", id, sizeof id);
+    ck_assert_str_eq(id, "00c0ffee00c0ffee");
+    stop(&server);
+}
+END_TEST
+
 SUITE_MAIN("programs", help_and_version_go_to_stdout_with_code_0, bad_usage_is_explained_on_stderr_with_code_2,
            a_taken_port_is_named_with_code_2,
-           servers_that_start_before_their_coordinator_find_it_and_all_stop_on_sigterm, log_lines_can_be_json)
+           servers_that_start_before_their_coordinator_find_it_and_all_stop_on_sigterm, log_lines_can_be_json,
+           an_incarnation_has_the_id_that_its_agent_gave_it)

@@ -279,8 +279,8 @@ START_TEST(an_empty_store_loads_as_term_0_and_what_is_saved_is_loaded_again)
     ck_assert_uint_eq(m.term, 0);
     ck_assert_uint_eq(m.leaf_count, 0);
 
-    const struct store_leaf leaves[] = {leaf_of("", 1, UINT64_MAX, "cell \xc3\xa9 1"),
-                                        leaf_of("0123", 4000000000u, 0, "")};
+    struct store_leaf leaves[] = {leaf_of("", 1, UINT64_MAX, "cell \xc3\xa9 1"), leaf_of("0123", 4000000000u, 0, "")};
+    leaves[1].owner.since = 3999999999u;
     const struct store_server servers[] = {server_of(UINT64_MAX, "cell-1"), server_of(17, "cell-2")};
     payload_write(&r.payload, 3, leaves, 2, servers, 2);
     store_execute(r.store, STORE_SAVE, 6, r.payload.data, r.payload.size);
@@ -305,6 +305,7 @@ START_TEST(an_empty_store_loads_as_term_0_and_what_is_saved_is_loaded_again)
         const struct store_leaf *wanted = leaf.owner.leaf.v == 1 ? &leaves[0] : &leaves[1];
         ck_assert_uint_eq(leaf.owner.leaf.v, wanted->owner.leaf.v);
         ck_assert_uint_eq(leaf.owner.epoch, wanted->owner.epoch);
+        ck_assert_uint_eq(leaf.owner.since, wanted->owner.since);
         ck_assert_uint_eq(leaf.owner.primary.v, wanted->owner.primary.v);
         ck_assert_uint_eq(leaf.owner.standby.v, 0);
         ck_assert_uint_eq(leaf.owner.feed, 1);
@@ -497,11 +498,13 @@ START_TEST(values_that_somebody_else_wrote_are_refused_not_believed)
         {{"0", "0", "more"}, TERRANE_ERR_MESSAGE_TRAILING},
         {{"x", "0"}, TERRANE_ERR_MESSAGE_TYPE},
         {{"99999999", "0"}, TERRANE_ERR_MESSAGE_RANGE},
-        {{"1", "4", "1", "", "", "", "", "0", "0"}, TERRANE_ERR_QUADKEY_INVALID},
-        {{"1", "3", "-1", "", "", "", "", "0", "0"}, TERRANE_ERR_MESSAGE_TYPE},
-        {{"1", "3", "4294967296", "", "", "", "", "0", "0"}, TERRANE_ERR_MESSAGE_RANGE},
-        {{"1", "3", "1", "", "", "", "", "64", "0"}, TERRANE_ERR_MESSAGE_RANGE},
-        {{"1", "root", "1", "9", "a", "", "", "0", "0"}, TERRANE_ERR_OK},
+        {{"1", "4", "1", "1", "", "", "", "", "0", "0"}, TERRANE_ERR_QUADKEY_INVALID},
+        {{"1", "3", "-1", "1", "", "", "", "", "0", "0"}, TERRANE_ERR_MESSAGE_TYPE},
+        {{"1", "3", "4294967296", "1", "", "", "", "", "0", "0"}, TERRANE_ERR_MESSAGE_RANGE},
+        {{"1", "3", "1", "1", "", "", "", "", "64", "0"}, TERRANE_ERR_MESSAGE_RANGE},
+        {{"1", "3", "1", "2", "", "", "", "", "0", "0"}, TERRANE_ERR_MESSAGE_RANGE},
+        {{"1", "root", "1", "1", "9", "a", "", "", "0", "0"}, TERRANE_ERR_OK},
+        {{"1", "root", "7", "", "9", "a", "", "", "0", "0"}, TERRANE_ERR_OK},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         value_list_clear(&values);

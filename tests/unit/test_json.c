@@ -93,7 +93,7 @@ START_TEST(a_store_map_comes_back_as_it_was_written)
     ck_assert_int_eq(store_map_decode(w.data, w.size, &m), TERRANE_ERR_OK);
     ck_assert(m.term == 4 && m.rev == 9 && m.leader.v == 900 && m.whole);
     ck_assert_uint_eq(m.world.radius_max, world_default().radius_max);
-    ck_assert(store_next_leaf(&m, &leaf) && leaf.owner.leaf.v == 5 && leaf.owner.epoch == 3);
+    ck_assert(store_next_leaf(&m, &leaf) && leaf.owner.leaf.v == 5 && leaf.owner.epoch == 3 && leaf.owner.since == 2);
     ck_assert(leaf.owner.primary.v == 77 && leaf.owner.standby.v == 0 && leaf.owner.feed == 1);
     ck_assert_str_eq(leaf.primary, "cell-1");
     ck_assert(!store_next_leaf(&m, &leaf));

@@ -95,6 +95,40 @@ START_TEST(a_missing_and_a_false_subject_are_found_in_the_calm)
 }
 END_TEST
 
+START_TEST(a_blink_of_who_was_near_or_far_for_the_whole_window_is_found)
+{
+    struct checker *c = right_world();
+    uint32_t near = somebody(3, true), far = somebody(9, false);
+    checker_unsee(c, FIRST + 3, FIRST + near); /* the window does not reach back far enough yet */
+    checker_see(c, FIRST + 3, FIRST + near);
+    for (uint32_t i = 0; i < CHECKER_SAMPLES; i++) checker_sample(c);
+    checker_measure(c);
+    ck_assert_uint_eq(checker_counts(c)->unseen_near + checker_counts(c)->seen_far, 0);
+    checker_unsee(c, FIRST + 3, FIRST + near);
+    ck_assert_uint_eq(checker_counts(c)->unseen_near, 1);
+    checker_see(c, FIRST + 9, FIRST + far);
+    ck_assert_uint_eq(checker_counts(c)->seen_far, 1);
+    ck_assert_ptr_nonnull(checker_fault(c, 1));
+    checker_close(c);
+}
+END_TEST
+
+START_TEST(who_has_moved_since_the_last_measure_may_be_seen_or_unseen)
+{
+    struct checker *c = right_world();
+    uint32_t near = somebody(3, true);
+    struct position here = checker_position(c, near);
+    for (uint32_t i = 0; i < CHECKER_SAMPLES; i++) checker_sample(c);
+    checker_measure(c);
+    checker_place(c, near, (struct position){here.x + 2 * (RADIUS + BAND), here.y, 0});
+    checker_place(c, near, here); /* there and back between two samples */
+    checker_unsee(c, FIRST + 3, FIRST + near);
+    checker_see(c, FIRST + 3, FIRST + near);
+    ck_assert_uint_eq(checker_counts(c)->unseen_near + checker_counts(c)->seen_far, 0);
+    checker_close(c);
+}
+END_TEST
+
 START_TEST(the_band_between_see_and_unsee_is_tolerated_and_its_ends_are_exact)
 {
     struct checker *c = checker(VIEW_RADIUS);
@@ -337,7 +371,9 @@ START_TEST(states_are_of_every_size_and_stay_the_same)
 END_TEST
 
 SUITE_MAIN("checker", a_right_world_passes_all_checks, a_missing_and_a_false_subject_are_found_in_the_calm,
-           the_band_between_see_and_unsee_is_tolerated_and_its_ends_are_exact, block_views_are_exact_in_cells,
+           the_band_between_see_and_unsee_is_tolerated_and_its_ends_are_exact,
+           a_blink_of_who_was_near_or_far_for_the_whole_window_is_found,
+           who_has_moved_since_the_last_measure_may_be_seen_or_unseen, block_views_are_exact_in_cells,
            a_library_whose_view_differs_from_its_callbacks_is_found, each_breach_of_pairing_is_counted_by_its_kind,
            while_moving_a_lasting_fault_is_found_and_a_late_change_is_not, what_happens_between_two_samples_is_forgiven,
            the_grid_finds_as_many_missing_as_brute_force, the_census_finds_lost_doubled_misplaced_and_changed_entities,

@@ -93,6 +93,8 @@ static void flatten_object(const msgpack_object *o, struct text *t)
         text_int(t, NULL, o->via.i64);
     else if (o->type == MSGPACK_OBJECT_FLOAT64)
         text_double(t, NULL, o->via.f64);
+    else if (o->type == MSGPACK_OBJECT_BOOLEAN)
+        text_bool(t, NULL, o->via.boolean);
     else if (o->type == MSGPACK_OBJECT_STR)
         text_str(t, NULL, o->via.str.ptr, o->via.str.size);
     else if (o->type == MSGPACK_OBJECT_BIN)
@@ -112,6 +114,8 @@ static void flatten_json(const char *at, struct text *t)
             size++;
         } else if (strchr("-0123456789", *at) != NULL) {
             size = strspn(at, "-+.e0123456789");
+        } else if (*at == 't' || *at == 'f') {
+            size = *at == 't' ? 4 : 5;
         } else {
             at++;
             continue;

@@ -62,6 +62,7 @@ static enum terrane_error welcome_fields(struct cursor c, struct text *t)
     text_uint(t, "node", m.node.v);
     text_uint(t, "term", m.term);
     world_fields(t, &m.world);
+    text_uint(t, "lease_us", m.lease_us);
     return error;
 }
 
@@ -69,7 +70,8 @@ static enum terrane_error heartbeat_fields(struct cursor c, struct text *t)
 {
     struct heartbeat m;
     struct leaf_load load;
-    uint32_t seen = 0;
+    struct leaf_stand stand;
+    uint32_t loads = 0, stands = 0;
     enum terrane_error error = heartbeat_decode(c, &m);
     if (error != TERRANE_ERR_OK) return error;
     text_uint(t, "term", m.term);
@@ -77,8 +79,10 @@ static enum terrane_error heartbeat_fields(struct cursor c, struct text *t)
     text_uint(t, "tick", m.tick);
     text_uint(t, "ticks_late", m.ticks_late);
     text_uint(t, "ghosts", m.ghosts);
+    text_uint(t, "stamp", m.stamp);
+    text_uint(t, "echo", m.echo);
     text_open(t, "loads", '[');
-    for (; heartbeat_next(&m, &load); seen++) {
+    for (; heartbeat_next(&m, &load); loads++) {
         text_open(t, NULL, '{');
         text_quadkey(t, "leaf", load.leaf);
         text_uint(t, "epoch", load.epoch);
@@ -86,7 +90,15 @@ static enum terrane_error heartbeat_fields(struct cursor c, struct text *t)
         text_close(t, '}');
     }
     text_close(t, ']');
-    CHECK(seen == m.count);
+    text_open(t, "stands", '[');
+    for (; heartbeat_next_stand(&m, &stand); stands++) {
+        text_open(t, NULL, '{');
+        text_quadkey(t, "leaf", stand.leaf);
+        text_uint(t, "epoch", stand.epoch);
+        text_close(t, '}');
+    }
+    text_close(t, ']');
+    CHECK(loads == m.count && stands == m.stand_count);
     return error;
 }
 
@@ -105,6 +117,7 @@ static void map_lists(struct map *m, struct text *t)
         text_open(t, NULL, '{');
         text_quadkey(t, "leaf", leaf.leaf);
         text_uint(t, "epoch", leaf.epoch);
+        text_uint(t, "since", leaf.since);
         text_uint(t, "primary", leaf.primary.v);
         text_uint(t, "standby", leaf.standby.v);
         text_uint(t, "feed", leaf.feed);

@@ -41,6 +41,12 @@ void text_uint(struct text *t, const char *key, uint64_t v)
     text_raw(t, number);
 }
 
+void text_bool(struct text *t, const char *key, bool v)
+{
+    text_lead(t, key);
+    text_raw(t, v ? "true" : "false");
+}
+
 void text_int(struct text *t, const char *key, int64_t v)
 {
     char number[32];

@@ -23,7 +23,7 @@ struct vector_case {
     void (*build)(struct writer *w);
 };
 extern const struct vector_case vector_cases_member[], vector_cases_command[], vector_cases_view[],
-    vector_cases_stream[], vector_cases_frame[]; /* each ends with a case without a file */
+    vector_cases_stream[], vector_cases_standby[], vector_cases_frame[]; /* each ends with a case without a file */
 /* The tables in the order above; NULL behind the last. */
 const struct vector_case *vector_table(size_t index);
 
@@ -51,6 +51,7 @@ struct text {
 void text_open(struct text *t, const char *key, char bracket);
 void text_close(struct text *t, char bracket);
 void text_uint(struct text *t, const char *key, uint64_t v);
+void text_bool(struct text *t, const char *key, bool v);
 void text_int(struct text *t, const char *key, int64_t v);
 void text_double(struct text *t, const char *key, double v);
 void text_str(struct text *t, const char *key, const char *v, size_t size);
@@ -69,5 +70,6 @@ bool member_fields(enum message_kind kind, struct cursor c, struct text *t, enum
 bool command_fields(enum message_kind kind, struct cursor c, struct text *t, enum terrane_error *error);
 bool view_fields(enum message_kind kind, struct cursor c, struct text *t, enum terrane_error *error);
 bool stream_fields(enum message_kind kind, struct cursor c, struct text *t, enum terrane_error *error);
+bool standby_fields(enum message_kind kind, struct cursor c, struct text *t, enum terrane_error *error);
 
 #endif

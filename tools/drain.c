@@ -1,0 +1,161 @@
+/* terrane drain SERVER: asks the coordinator to move everything away from a cell server, and says how far that is. */
+#include "io/loop.h"
+#include "io/program.h"
+#include "proto/messages.h"
+#include "tools/cluster.h"
+#include "tools/command.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME    "terrane drain"
+#define LOOK_US 100000u
+
+static struct flags {
+    const char *coordinator, *query;
+    uint64_t patience;
+    bool wait, json;
+} flags;
+
+static const struct config_field fields[] = {
+    {.name = "coordinator",
+     .kind = CONFIG_TEXT,
+     .value = &flags.coordinator,
+     .preset = "tcp://127.0.0.1:7070",
+     .unit = "URL",
+     .help = "The coordinator's inbox; several, separated by commas."},
+    {.name = "query",
+     .kind = CONFIG_TEXT,
+     .value = &flags.query,
+     .preset = "",
+     .unit = "URL",
+     .help = "The coordinators' query sockets; none: the ports behind their inboxes."},
+    {.name = "wait",
+     .kind = CONFIG_BOOL,
+     .value = &flags.wait,
+     .preset = "0",
+     .help = "Ends when nothing is left on the server; shows what is."},
+    {.name = "patience",
+     .kind = CONFIG_UINT,
+     .value = &flags.patience,
+     .preset = "60000",
+     .min = 10,
+     .max = 3600000,
+     .unit = "MS",
+     .help = "How long to wait for an answer, and with --wait for the end."},
+    {.name = "json", .kind = CONFIG_BOOL, .value = &flags.json, .preset = "0", .help = "One JSON object at the end."},
+};
+
+static volatile bool stop;
+
+/* What a coordinator said. */
+struct answer {
+    enum terrane_error error; /* OK: `done` holds; TIMED_OUT: nobody has answered */
+    struct done done;
+    char text[LIMIT_URL];
+};
+
+static struct answer answer_of(const uint8_t *bytes, size_t size)
+{
+    struct answer answer = {.error = TERRANE_ERR_OK};
+    struct fault fault;
+    if (fault_decode(cursor_of(bytes, size), &fault) == TERRANE_ERR_OK) {
+        answer.error = fault.error;
+        snprintf(answer.text, sizeof answer.text, "%s", fault.text);
+        return answer;
+    }
+    answer.error = done_decode(cursor_of(bytes, size), &answer.done);
+    if (answer.error == TERRANE_ERR_OK) snprintf(answer.text, sizeof answer.text, "%s", answer.done.text);
+    return answer;
+}
+
+/* Asks each coordinator until one takes it; else the last refusal. */
+static struct answer ask(struct cluster *c, const char *server)
+{
+    struct answer answer = {.error = TERRANE_ERR_TIMED_OUT};
+    struct drain drain = {.name = ""};
+    struct writer w = {0};
+    snprintf(drain.name, sizeof drain.name, "%s", server);
+    drain_encode(&w, &drain);
+    for (uint32_t i = 0; i < c->url_count && !stop; i++) {
+        const uint8_t *bytes;
+        size_t size;
+        uint32_t at = (c->leader + i) % c->url_count;
+        if (query_ask(c->lane, c->query_urls[at], w.data, w.size, CLUSTER_PATIENCE_MS / c->url_count, &bytes, &size) !=
+            TERRANE_ERR_OK)
+            continue;
+        struct answer said = answer_of(bytes, size);
+        if (said.error == TERRANE_ERR_OK || answer.error == TERRANE_ERR_TIMED_OUT) answer = said;
+        if (said.error != TERRANE_ERR_OK) continue;
+        c->leader = at;
+        break;
+    }
+    writer_close(&w);
+    return answer;
+}
+
+/* Refusals that pass by themselves: nobody leads yet, or nobody is there. */
+static bool passes(enum terrane_error error)
+{
+    return error == TERRANE_ERR_TIMED_OUT || error == TERRANE_ERR_NOT_READY;
+}
+
+static void print_progress(const char *server, const struct answer *answer, double seconds)
+{
+    if (answer->error != TERRANE_ERR_OK)
+        fprintf(stderr, "%6.1f s  %s: %s%s%s\n", seconds, server, terrane_error_text(answer->error),
+                answer->text[0] != '\0' ? ": " : "", answer->text);
+    else
+        fprintf(stderr, "%6.1f s  %s: %u regions left%s%s\n", seconds, server, answer->done.count,
+                answer->text[0] != '\0' ? ": " : "", answer->text);
+}
+
+static struct answer drain(struct cluster *c, const char *server, uint64_t began_us)
+{
+    uint64_t until_us = began_us + flags.patience * 1000;
+    uint32_t shown = UINT32_MAX;
+    struct answer answer = {.error = TERRANE_ERR_TIMED_OUT};
+    while (!stop) {
+        answer = ask(c, server);
+        bool news = answer.error != TERRANE_ERR_OK ? shown != UINT32_MAX - 1 : shown != answer.done.count;
+        shown = answer.error != TERRANE_ERR_OK ? UINT32_MAX - 1 : answer.done.count;
+        if (news) print_progress(server, &answer, (double)(loop_now_us() - began_us) / 1e6);
+        if (answer.error != TERRANE_ERR_OK && !passes(answer.error)) break;
+        if (answer.error == TERRANE_ERR_OK && (!flags.wait || answer.done.count == 0)) break;
+        if (loop_now_us() >= until_us) break;
+        usleep(LOOK_US);
+    }
+    return answer;
+}
+
+int command_drain(int argc, char **argv)
+{
+    int operand;
+    command_configure(
+        NAME,
+        "Moves a cell server's regions to others, entity by entity unnoticed, and gives it nothing new, so\n"
+        "that it can be stopped. Asking again is fine and says how many regions are left.",
+        "SERVER", fields, sizeof fields / sizeof *fields, argc, argv, &operand);
+    if (argc - operand != 1)
+        program_fail(NAME, EXIT_USAGE, "one server's name, as terrane status shows it; flags come before it");
+    const char *server = argv[operand];
+    if (strlen(server) >= LIMIT_NAME) program_fail(NAME, EXIT_USAGE, "\"%.80s\" is no server's name", server);
+    command_heed_signals(&stop);
+    struct cluster cluster;
+    cluster_open(&cluster, command_query_urls(NAME, flags.coordinator, flags.query));
+    uint64_t began_us = loop_now_us();
+    struct answer answer = drain(&cluster, server, began_us);
+    bool drained = answer.error == TERRANE_ERR_OK && answer.done.count == 0;
+    if (flags.json)
+        printf("{\"server\":\"%s\",\"accepted\":%s,\"drained\":%s,\"regions_left\":%u,\"seconds\":%.3f}\n", server,
+               answer.error == TERRANE_ERR_OK ? "true" : "false", drained ? "true" : "false", answer.done.count,
+               (double)(loop_now_us() - began_us) / 1e6);
+    if (answer.error == TERRANE_ERR_TIMED_OUT) {
+        fprintf(stderr, "%s: no coordinator answers at %s\n", NAME,
+                flags.query[0] != '\0' ? flags.query : flags.coordinator);
+        return EXIT_MISSING;
+    }
+    return answer.error == TERRANE_ERR_OK && (drained || !flags.wait) ? EXIT_WELL : EXIT_NOT_HELD;
+}
