@@ -4,6 +4,7 @@
 #include "common/array.h"
 #include "common/check.h"
 #include "common/geometry.h"
+#include "common/mutation.h"
 
 #include <stdlib.h>
 
@@ -58,7 +59,7 @@ bool held_put(struct held_content *c, const struct standby_item *item)
     struct held_entity *e = &c->entities[at];
     struct held_entity before = *e;
     uint32_t state = e->state;
-    blobs_set(&c->blobs, &state, record->state, record->state_size);
+    if (!MUTATION(STATE_OLD) || before.version == 0) blobs_set(&c->blobs, &state, record->state, record->state_size);
     *e = (struct held_entity){.id = record->id,
                               .version = record->version,
                               .position = record->position,

@@ -18,6 +18,7 @@
 #include "cellserver/replica.h"
 #include "common/array.h"
 #include "common/check.h"
+#include "common/mutation.h"
 #include "common/table.h"
 #include "proto/ownership.h"
 #include "proto/session.h"

@@ -31,6 +31,7 @@ void promote_begin(struct cellserver *cs, struct held_leaf *leaf)
 /* NULL: it may not be taken over yet; else why it may. */
 static const char *may_take(const struct cellserver *cs, const struct held_leaf *leaf, const struct leaf_owner *owner)
 {
+    if (MUTATION(PROMOTED_EARLY)) return "mutation";
     if (ownership_node(&cs->map, leaf->primary) == NULL) return "dead";
     if (leaf->released >= owner->since) return "released";
     uint64_t lease_us = cs->lease_us;
@@ -79,8 +80,9 @@ static void install_move(struct cellserver *cs, uint32_t at, const struct held_e
 static void install(struct cellserver *cs, uint32_t leaf_at, const struct held_content *content,
                     const struct held_entity *item)
 {
-    bool leaves = item->leaving_to.v != 0;
-    uint64_t version = item->version + (leaves ? 0 : 1);
+    bool leaves = item->leaving_to.v != 0 && !MUTATION(MARK_IGNORED);
+    uint64_t version = item->version + (leaves || MUTATION(VERSION_REUSED) ? 0 : 1);
+    if (item->pending && MUTATION(PENDING_LOST)) return;
     if (superseded(cs, item->id, version)) return;
     struct transfer transfer;
     held_transfer(content, item, &transfer);

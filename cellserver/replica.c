@@ -148,12 +148,12 @@ static const char *change_all(struct cellserver *cs, struct held_leaf *leaf, str
     struct entity_id id;
     struct standby_move move;
     while (standby_next_drop(m, &id)) {
-        if (held_drop(&leaf->content, id)) cs->stats.replicas--;
+        if (!MUTATION(DROP_LOST) && held_drop(&leaf->content, id)) cs->stats.replicas--;
     }
     const char *why = put_all(cs, &leaf->content, m);
     if (why != NULL) return why;
     while (standby_next_move(m, &move)) {
-        if (!held_move(&leaf->content, &cs->world, &move)) return "a move fits nobody";
+        if (!MUTATION(MOVES_UNAPPLIED) && !held_move(&leaf->content, &cs->world, &move)) return "a move fits nobody";
     }
     return NULL;
 }

@@ -10,7 +10,6 @@
 #define REPORT_TOKEN    (UINT64_C(1) << 40)
 #define REPORT_EVERY_US UINT64_C(200000)
 #define REPORT_TRIES    50u
-#define DEATH_KIND      43u /* docs/PROTOCOL.md */
 
 enum stage { STAGE_BEGIN, STAGE_AGAIN, STAGE_BREAK, STAGE_END, STAGE_REPORT };
 
@@ -179,9 +178,7 @@ static void send_report(struct sim *sim, uint32_t index)
     struct report *report = &sim->faults.reports[index];
     if (report->answered || report->tries++ >= REPORT_TRIES) return;
     struct writer message = {0};
-    writer_array(&message, 2);
-    writer_uint(&message, DEATH_KIND);
-    writer_uint(&message, report->node.v);
+    death_encode(&message, &(struct death){.node = report->node});
     sim_query(sim, COORDINATOR, REPORT_TOKEN + index, message.data, message.size);
     writer_close(&message);
     plan_stage(sim, index, STAGE_REPORT, REPORT_EVERY_US);

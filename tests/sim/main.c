@@ -13,7 +13,7 @@
 #define MINIMISE_RUNS 60u
 #define MINIMISED     3u /* seeds of one call */
 
-enum { EXIT_WELL = 0, EXIT_VIOLATION = 1, EXIT_USAGE = 2 };
+enum { EXIT_WELL = 0, EXIT_VIOLATION = 1, EXIT_USAGE = 2, EXIT_MISSING = 3 };
 
 static const char usage[] =
     "usage: terrane_sim --seeds A..B [options]\n"
@@ -28,7 +28,8 @@ static const char usage[] =
     "  --only-faults LIST  of the numbered faults of a seed, only these (3,7), or none\n"
     "  --minimise N    finds the fewest faults with which a failing seed still fails in the same way, in at most N\n"
     "                  runs; default 60 for the first 3 that fail\n"
-    "  --plant NAME    plants a bug, to see the checker find it\n"
+    "  --plant NAME    plants a bug, to see the checker find it; its level of faults becomes the default\n"
+    "  --stop          ends with the first seed that fails\n"
     "  --list-plants   names the bugs that can be planted; --list-faults the classes of faults\n"
     "  --trace         every event and output on standard output, for one seed\n"
     "  --json          failing seeds as JSON lines too\n"
@@ -36,7 +37,7 @@ static const char usage[] =
 
 struct flags {
     uint64_t first, last;
-    bool seeds, trace, json;
+    bool seeds, trace, json, stop, faults;
     uint32_t minimise; /* runs that may be spent on a failing seed */
     struct plan_options options;
     enum plant plant;
@@ -109,12 +110,17 @@ static bool parse_value(const char *name, const char *value, struct flags *flags
     if (strcmp(name, "--entities") == 0) return parse_count(value, 2048, &flags->options.entities);
     if (strcmp(name, "--ticks") == 0) return parse_count(value, 1000000, &flags->options.ticks);
     if (strcmp(name, "--without") == 0) return parse_classes(value, &flags->options.without);
-    if (strcmp(name, "--minimise") == 0) return parse_count(value, 1000000, &flags->minimise);
+    if (strcmp(name, "--minimise") == 0) {
+        if (strcmp(value, "0") != 0) return parse_count(value, 1000000, &flags->minimise);
+        flags->minimise = 0;
+        return true;
+    }
     if (strcmp(name, "--only-faults") == 0) {
         flags->options.only = true;
         return parse_numbers(value, &flags->options.kept);
     }
     if (strcmp(name, "--faults") == 0) {
+        flags->faults = true;
         flags->options.faults = fault_level_of(value);
         return flags->options.faults != FAULT_LEVELS;
     }
@@ -125,7 +131,8 @@ static bool parse_value(const char *name, const char *value, struct flags *flags
 
 static int list_plants(void)
 {
-    for (int i = 1; i < PLANT_COUNT; i++) printf("%-16s %s\n", plant_name((enum plant)i), plant_text((enum plant)i));
+    for (int i = 1; i < PLANT_COUNT; i++)
+        printf("%-18s %-6s %s\n", plant_name((enum plant)i), plant_faults((enum plant)i), plant_text((enum plant)i));
     return EXIT_WELL;
 }
 
@@ -143,6 +150,22 @@ static int bad_usage(const char *what)
     return EXIT_USAGE;
 }
 
+#ifndef TERRANE_MUTANTS
+/* Mutations of the cores are in another program, beside this one. Returns only if there is none. */
+static int run_mutants(char **argv)
+{
+    char path[4096];
+    ssize_t size = readlink("/proc/self/exe", path, sizeof path - sizeof "_mutants");
+    if (size > 0) {
+        memcpy(path + size, "_mutants", sizeof "_mutants");
+        execv(path, argv);
+    }
+    fprintf(stderr, "terrane_sim: this bug is planted in the cores of terrane_sim_mutants, which is not beside this "
+                    "program; build the target terrane_sim_mutants\n");
+    return EXIT_MISSING;
+}
+#endif
+
 /* -1: go on. */
 static int parse(int argc, char **argv, struct flags *flags)
 {
@@ -157,11 +180,14 @@ static int parse(int argc, char **argv, struct flags *flags)
             flags->trace = true;
         } else if (strcmp(argv[i], "--json") == 0) {
             flags->json = true;
+        } else if (strcmp(argv[i], "--stop") == 0) {
+            flags->stop = true;
         } else {
             if (i + 1 >= argc || !parse_value(argv[i], argv[i + 1], flags)) return bad_usage(argv[i]);
             i++;
         }
     }
+    if (!flags->faults) flags->options.faults = fault_level_of(plant_faults(flags->plant));
     return flags->seeds ? -1 : bad_usage("--seeds");
 }
 
@@ -209,6 +235,9 @@ int main(int argc, char **argv)
     struct flags flags = {.options.faults = FAULTS_NET, .minimise = MINIMISE_RUNS};
     int end = parse(argc, argv, &flags);
     if (end >= 0) return end;
+#ifndef TERRANE_MUTANTS
+    if (flags.plant >= PLANT_MUTATIONS) return run_mutants(argv);
+#endif
     struct run_result sum = {0};
     uint64_t seeds = 0, violations = 0;
     bool progress = isatty(STDERR_FILENO);
@@ -234,6 +263,7 @@ int main(int argc, char **argv)
             if (flags.minimise > 0 && flags.options.faults >= FAULTS_DEATHS && !flags.trace && violations <= MINIMISED)
                 minimise(&least, flags.plant, flags.minimise, &r);
             tell_failure(&flags, &least, seed, &r);
+            if (flags.stop) break;
         }
         if (progress)
             fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " seeds, %" PRIu64 " violations, %" PRIu64 " crossings ", seeds,

@@ -5,13 +5,38 @@
 
 #include <string.h>
 
+#define PLANT_US UINT64_C(3000000) /* from when on they strike */
+
 static const struct {
-    const char *name, *text, *says;
-} plants[] = {{"", "", ""},
-#define X(NAME, name, what, says) {#name, what, says},
+    const char *name, *text, *says, *faults;
+} plants[] = {{"", "", "", "net"},
+#define X(NAME, name, what, says) {#name, what, says, "net"},
               PLANTS(X)
 #undef X
+#define X(NAME, name, faults, what) {#name, what, "", faults},
+                  MUTATIONS(X)
+#undef X
 };
+
+#ifdef TERRANE_MUTANTS
+/* The cores ask without knowing the simulation that they are in. */
+static const struct sim *planted;
+
+bool terrane_mutation(enum mutation mutation)
+{
+    return planted != NULL && planted->now_us > PLANT_US && planted->plant == PLANT_MUTATIONS + mutation;
+}
+
+void plants_open(const struct sim *sim)
+{
+    planted = sim;
+}
+#else
+void plants_open(const struct sim *sim)
+{
+    (void)sim;
+}
+#endif
 
 const char *plant_name(enum plant plant)
 {
@@ -25,6 +50,10 @@ const char *plant_says(enum plant plant)
 {
     return plants[plant].says;
 }
+const char *plant_faults(enum plant plant)
+{
+    return plants[plant].faults;
+}
 
 enum plant plant_of(const char *name)
 {
@@ -35,7 +64,7 @@ enum plant plant_of(const char *name)
 
 bool plants_strike(struct sim *sim, enum plant plant)
 {
-    return sim->plant == plant && sim->plant != PLANT_NONE && sim->now_us > 3000000 && dice_chance(&sim->plants, 0.05);
+    return sim->plant == plant && sim->plant != PLANT_NONE && sim->now_us > PLANT_US && dice_chance(&sim->plants, 0.05);
 }
 
 /* ---- packets ---- */

@@ -1,5 +1,6 @@
-/* Planted bugs: each makes one promise fail, to show that the checker notices. None is in any core; they sit in the
- * network (bytes changed on the way, with the numbering made to fit) or between a core and the checker.
+/* Planted bugs: each makes one promise fail, to show that the checker notices. The first ones sit in the network
+ * (bytes changed on the way, with the numbering made to fit) or between a core and the checker. The others are
+ * mutations of the cores (common/mutation.h) and only in the program terrane_sim_mutants.
  *
  * A plant strikes now and then from the third second on; without a plant, all functions here pass everything through.
  */
@@ -7,6 +8,7 @@
 #define TERRANE_TESTS_SIM_PLANTS_H
 
 #include "cellserver/cellserver.h"
+#include "common/mutation.h"
 
 struct sim;
 struct sim_link;
@@ -33,16 +35,25 @@ enum plant {
 #define X(NAME, name, what, says) PLANT_##NAME,
     PLANTS(X)
 #undef X
-        PLANT_COUNT,
+#define X(NAME, name, faults, what) PLANT_MUTATION_##NAME,
+        MUTATIONS(X)
+#undef X
+            PLANT_COUNT,
 };
+
+#define PLANT_MUTATIONS PLANT_MUTATION_FENCE_SKIPPED /* the first of them */
 
 const char *plant_name(enum plant plant);
 const char *plant_text(enum plant plant);
 /* A part of the violation that must come; "" any. */
 const char *plant_says(enum plant plant);
+/* The name of the level of faults (plan.h) at which it shows. */
+const char *plant_faults(enum plant plant);
 /* PLANT_COUNT: no such plant. */
 enum plant plant_of(const char *name);
 
+/* The cores' mutations are those of this simulation from now on; NULL: none. */
+void plants_open(const struct sim *sim);
 /* Whether this plant is set and strikes now. */
 bool plants_strike(struct sim *sim, enum plant plant);
 /* What is put on a link: may replace the bytes (valid until the next call), or return false: gone. */

@@ -64,6 +64,7 @@ static void start_coordinator(struct sim *sim, struct member *m)
                                           .leaves = plan->leaf_count > 0 ? plan->leaves : NULL,
                                           .leaf_count = plan->leaf_count,
                                           .expect_servers = plan->servers,
+                                          .lease_us = plan->lease_us,
                                           .storeless = plan->storeless};
     enum terrane_error error = coordinator_open(&options, &m->coordinator);
     CHECK(error == TERRANE_ERR_OK);
@@ -213,6 +214,7 @@ void sim_open(struct sim *sim, const struct plan *plan, enum plant plant, FILE *
         uint64_t at_us = dice_below(&sim->timers, plan->start_spread_us + 1);
         queue_push(&sim->queue, (struct happening){.kind = HAPPEN_START, .at_us = at_us, .member = i});
     }
+    plants_open(sim);
     crowd_open(sim);
     checker_open(sim);
 }
@@ -225,6 +227,7 @@ void sim_close(struct sim *sim)
         free(m->prefixes);
     }
     faults_close(sim);
+    plants_open(NULL);
     checker_close(sim);
     crowd_close(sim);
     store_close(&sim->store);

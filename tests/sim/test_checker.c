@@ -16,7 +16,7 @@ static struct run_result run(uint64_t seed, enum plant plant, enum fault_level f
 
 START_TEST(every_planted_bug_is_found)
 {
-    for (int i = 1; i < PLANT_COUNT; i++) {
+    for (int i = 1; i < (int)PLANT_MUTATIONS; i++) {
         enum plant plant = (enum plant)i;
         uint32_t found = 0;
         for (uint64_t seed = 1; seed <= 3; seed++) {
