@@ -111,6 +111,7 @@ void aoi_destroy(struct aoi *aoi)
     free(aoi->jump_of);
     free(aoi->movers);
     free(aoi->crossers);
+    free(aoi->crossings);
     free(aoi);
 }
 
@@ -405,6 +406,6 @@ size_t aoi_memory_bytes(const struct aoi *aoi)
     return sizeof *aoi + row * aoi->capacity + aoi->idmap.size * sizeof *aoi->idmap.slots +
            aoi->band.size * sizeof *aoi->band.slots + (aoi->pool.size + POOL_PADDING) * sizeof *aoi->pool.words +
            pages_memory_bytes(aoi) + aoi->jump_room * sizeof *aoi->jumps + aoi->mover_room * sizeof *aoi->movers +
-           aoi->crosser_room * sizeof *aoi->crossers + aoi->changes.room * CHANGE_KINDS * sizeof(uint32_t) +
-           join_memory_bytes(aoi);
+           aoi->crosser_room * sizeof *aoi->crossers + aoi->crossing_room * sizeof *aoi->crossings +
+           aoi->changes.room * CHANGE_KINDS * sizeof(uint32_t) + join_memory_bytes(aoi);
 }

@@ -20,7 +20,7 @@
 #define BODY_DEAD UINT32_MAX /* as a radius: the handle is free, and x links to the next free one */
 #define STEP_JUMP INT16_MIN  /* as a step_x: too far for 16 bits; the target is in struct aoi.jumps */
 
-#define POOL_CLASSES 96
+#define POOL_CLASSES 105
 #define POOL_PADDING 16 /* words after the last block, so that a vector load may run over */
 
 /* Reaches (in cells) below this are counted one by one, so that the largest in use is always known exactly. */
@@ -37,21 +37,23 @@ struct jump {
     int32_t x, y;
 };
 
-/* A cell's handles are words [offset, offset + count) of the pool. While a tick runs, the last `tail` of them are
- * those that are about to leave the cell or have just come. */
+/* A cell's handles are words [offset, offset + count) of the pool. */
 struct cell {
-    uint32_t offset, count, tail;
-    uint32_t first;      /* of the tail, in the list of crossers */
+    uint32_t offset, count;
+    uint32_t crosser; /* while a tick of blocks runs: its first in the list of crossers, if the page says it has any */
     uint8_t block_class; /* 0: no block */
     bool copied;         /* the second half of the block is for the packed positions of the members */
-    uint16_t generation; /* of the copy; 0: stale */
+    uint16_t generation; /* of the copy; 0: stale, or there is none */
 };
 
 struct page {
     uint32_t x, y;
+    uint32_t index;      /* in the list of pages */
     uint32_t population; /* a page without any is given back */
     uint16_t layer;
-    uint32_t tails[PAGE_SIDE]; /* row by row, a bit a column: the cells with a tail */
+    /* While a tick of blocks runs, row by row: a bit for each cell with crossers, and where the row's end in the list.
+     */
+    uint32_t crossed[PAGE_SIDE], crossed_end[PAGE_SIDE];
     struct cell cells[PAGE_CELLS];
 };
 
@@ -103,9 +105,20 @@ struct emitter {
     } notes[3]; /* by sides - 1 */
 };
 
-/* One that crosses a cell's border in a tick of AOI_BLOCK; x and y are the cell at the other end of its move. */
+/* A cell in a number: the index of its page, and its own in the page. */
+#define PLACE_BITS (2 * PAGE_BITS)
+#define PAGES_MOST (1u << (32 - PLACE_BITS))
+
+/* One that crosses a cell's border in a tick of AOI_BLOCK; in the order of handles. */
+enum crosser_end { CROSSER_OLD, CROSSER_NEW };
 struct crosser {
-    uint32_t handle, x, y;
+    uint32_t handle;
+    uint32_t place[2]; /* by crosser_end */
+};
+
+/* The same in the order of the cells at one end: who, and the cell at the other end, packed like a position. */
+struct crossing {
+    uint32_t handle, there;
 };
 
 /* What one radius means for the comparisons, plus one so that 0 is "never"; of packed, squared distances.
@@ -117,11 +130,12 @@ struct join_limits {
 };
 
 /* A row of cells, laid out for the join: see grid_join.c. The columns are parts of `words`. */
-#define JOIN_COLUMNS 6
+#define JOIN_COLUMNS 7
 struct join_row {
     uint32_t *words;
     uint32_t *handles, *near, *far;  /* packed positions: where they must be in view, and the other end */
     uint32_t *in, *out, *radius_out; /* limits of each, if `limited` */
+    uint32_t *column;                /* of cells */
     size_t room;
     uint32_t count;
     struct join_limits limits; /* of the first, and of all unless mixed */
@@ -185,7 +199,8 @@ struct aoi {
     size_t mover_count, mover_room;
     struct crosser *crossers;
     uint32_t crosser_count;
-    size_t crosser_room;
+    size_t crosser_room, crossing_room;
+    struct crossing *crossings;
     struct join_row *rows;
     size_t row_count;
 };
@@ -320,18 +335,13 @@ static inline uint32_t *cell_handles(const struct aoi *aoi, const struct cell *c
     return aoi->pool.words + cell->offset;
 }
 
-/* Classes 1..8: 4, 8 .. 32 words; then four a doubling: 40, 48, 56, 64, 80 .. */
-static inline uint32_t pool_class_size(unsigned block_class)
-{
-    if (block_class <= 8) return block_class * 4;
-    unsigned above = block_class - 9;
-    return (8u << (above >> 2)) * (5 + (above & 3));
-}
+/* Words of a block, by class: 0, 4, 8 .. 32; then four classes a doubling: 40, 48, 56, 64, 80 .. */
+extern const uint32_t pool_class_sizes[POOL_CLASSES];
 
+/* Half of a block with copies is for the copies. */
 static inline uint32_t cell_room(const struct cell *cell)
 {
-    uint32_t size = pool_class_size(cell->block_class);
-    return cell->copied ? size / 2 : size;
+    return pool_class_sizes[cell->block_class] >> cell->copied;
 }
 
 /* Makes room for one more member; false when memory ran out. */
@@ -340,15 +350,13 @@ bool cell_reserve(struct aoi *aoi, struct cell *cell);
 bool cell_add(struct aoi *aoi, struct page *page, struct cell *cell, uint32_t handle);
 /* Removes the member at `index`; the last takes its place. */
 void cell_remove_at(struct aoi *aoi, struct page *page, struct cell *cell, uint32_t index);
-/* Takes the last `tail` members off. */
-void cell_cut_tail(struct aoi *aoi, struct page *page, struct cell *cell);
 uint32_t cell_search(const struct aoi *aoi, const struct cell *cell, uint32_t handle);
 /* Writes the members' packed positions anew; false when there are too many copies already. */
 bool cell_copy_make(struct aoi *aoi, struct cell *cell);
 /* Whether the cell's copy says where its members are. */
 static inline bool cell_fresh(const struct aoi *aoi, const struct cell *cell)
 {
-    return (cell->count == 0) | (cell->copied & (cell->generation == aoi->generation));
+    return cell->generation == aoi->generation;
 }
 /* Makes all copies stale. */
 void copies_age(struct aoi *aoi);

@@ -1,309 +1,415 @@
 /* The tick of AOI_BLOCK where z decides nothing: few cross a cell's border, and what they see are whole cells.
  *
- * A sweep over the bodies commits those that stay in their cell (94 of 100 walkers) and puts the rest at the end of
- * their cell's block, its tail. A crosser loses the cells of its old block that are not in its new one, and gains the
- * reverse; each such cell is one span, straight out of the pool, of the members before the tail. Pairs of crossers
- * need care, since each must be told once and net: they are judged one by one, from the lower of the two.
+ * A sweep over the bodies commits all moves. Those that stay in their cell (94 of 100 walkers) need no more. The
+ * others, the crossers, are taken out of their cells before anything is told, so that for the whole report a cell holds
+ * who stays in it. A crosser loses the cells of its old block that are not in its new one, and gains the reverse; each
+ * such cell is one span, straight out of the pool. When all is told, the crossers go to their new cells.
  *
- * For that the crossers are listed in the order of pages and cells, first by their old cells and, once they have
- * changed over, by their new ones. So the tails of adjacent cells are stretches of one array, and a block's headers are
- * read while they are in the first cache. Going over the crossers by handle instead took five times as long at a
- * million. */
+ * Pairs of crossers are judged one by one, since each must be told once and net. For that they are listed in the order
+ * of pages and cells, first by their old places and then by their new ones. So the crossers of adjacent cells are
+ * stretches of one array, and all that is read of cells is read in order: going over the crossers by handle instead
+ * took five times as long at a million. */
 #include "aoi/grid_bulk.h"
 
 #include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
-static inline bool cells_touch(uint32_t ax, uint32_t ay, uint32_t bx, uint32_t by)
+/* ---- places ---- */
+
+static inline uint32_t place_of(const struct page *page, uint32_t x, uint32_t y)
 {
-    return (ax - bx + 1 <= 2) & (ay - by + 1 <= 2);
+    return page->index << PLACE_BITS | (y & PAGE_MASK) << PAGE_BITS | (x & PAGE_MASK);
 }
 
-static inline void tail_mark(struct page *page, uint32_t x, uint32_t y)
+static inline struct page *place_page(const struct aoi *aoi, uint32_t place)
 {
-    page->tails[y & PAGE_MASK] |= 1u << (x & PAGE_MASK);
+    return aoi->pages[place >> PLACE_BITS];
+}
+
+static inline struct cell *place_cell(const struct aoi *aoi, uint32_t place)
+{
+    return &place_page(aoi, place)->cells[place & (PAGE_CELLS - 1)];
+}
+
+static inline uint32_t place_x(const struct page *page, uint32_t place)
+{
+    return page->x << PAGE_BITS | (place & PAGE_MASK);
+}
+
+static inline uint32_t place_y(const struct page *page, uint32_t place)
+{
+    return page->y << PAGE_BITS | (place >> PAGE_BITS & PAGE_MASK);
+}
+
+/* Whether two cells touch, by the low 16 bits of their numbers. */
+static inline bool places_touch(uint32_t a, uint32_t b)
+{
+    return (((a - b + 1) & 0xffff) <= 2) & ((((a >> 16) - (b >> 16) + 1) & 0xffff) <= 2);
+}
+
+/* ---- who crosses ---- */
+
+static void crossed_clear(const struct aoi *aoi)
+{
+    for (uint32_t p = 0; p < aoi->page_count; p++) memset(aoi->pages[p]->crossed, 0, sizeof aoi->pages[p]->crossed);
+}
+
+/* Counts one more crosser of a cell. */
+static inline void crossed_count(struct page *page, uint32_t place)
+{
+    uint32_t bit = 1u << (place & PAGE_MASK), *row = &page->crossed[place >> PAGE_BITS & PAGE_MASK];
+    struct cell *cell = &page->cells[place & (PAGE_CELLS - 1)];
+    cell->crosser = *row & bit ? cell->crosser + 1 : 1;
+    *row |= bit;
+}
+
+/* Notes where a crosser comes from and goes to, counts it in its old cell, and commits its move. */
+static void crosser_note(struct aoi *aoi, struct crosser *crosser, uint32_t handle)
+{
+    struct body *body = &aoi->bodies[handle];
+    struct position next = staged_of(aoi, handle);
+    uint16_t layer = layer_of(aoi, handle);
+    uint32_t x = cell_x(aoi, body->x), y = cell_y(aoi, body->y);
+    uint32_t next_x = cell_x(aoi, next.x), next_y = cell_y(aoi, next.y);
+    struct page *from = page_find(aoi, layer, x >> PAGE_BITS, y >> PAGE_BITS), *to = from;
+    if (((x ^ next_x) | (y ^ next_y)) >> PAGE_BITS) {
+        to = page_make(aoi, layer, next_x >> PAGE_BITS, next_y >> PAGE_BITS);
+    }
+    CHECK(from != NULL && to != NULL); /* nothing is reported yet, but a tick can't fail */
+    *crosser = (struct crosser){.handle = handle, .place = {place_of(from, x, y), place_of(to, next_x, next_y)}};
+    crossed_count(from, crosser->place[CROSSER_OLD]);
+    body->x = next.x;
+    body->y = next.y;
+    body->step_x = body->step_y = 0;
+}
+
+static void crossers_note(struct aoi *aoi, const uint32_t *handles, uint32_t count)
+{
+    CHECK(grow(&aoi->crossers, &aoi->crosser_room, aoi->crosser_count + (size_t)count + 256, sizeof *aoi->crossers));
+    for (uint32_t i = 0; i < count; i++) crosser_note(aoi, &aoi->crossers[aoi->crosser_count++], handles[i]);
 }
 
 static void sweep(struct aoi *aoi)
 {
-    enum { STRETCH = 4096 };
+    enum { STRETCH = 1024 }; /* its bodies are still in the first cache when its crossers are noted */
+    uint32_t handles[STRETCH + BULK_LANES];
     aoi->crosser_count = 0;
+    crossed_clear(aoi);
     for (uint32_t from = 0; from < aoi->high; from += STRETCH) {
         uint32_t to = aoi->high - from > STRETCH ? from + STRETCH : aoi->high;
-        size_t most = aoi->crosser_count + (size_t)(to - from);
-        CHECK(grow(&aoi->crossers, &aoi->crosser_room, most, sizeof *aoi->crossers));
-        bulk_sweep(aoi, from, to);
+        uint32_t count = bulk_sweep(aoi, from, to, handles);
+        crossers_note(aoi, handles, count);
     }
     if (aoi->z) memcpy(aoi->z, aoi->z_next, aoi->high * sizeof *aoi->z);
 }
 
-/* The old cell of a crosser; marks that it will have a tail. */
-static struct cell *crosser_cell(const struct aoi *aoi, uint32_t index)
-{
-    uint32_t handle = aoi->crossers[index].handle;
-    const struct body *body = &aoi->bodies[handle];
-    uint32_t x = cell_x(aoi, body->x), y = cell_y(aoi, body->y);
-    struct page *page = page_find(aoi, layer_of(aoi, handle), x >> PAGE_BITS, y >> PAGE_BITS);
-    CHECK(page != NULL);
-    tail_mark(page, x, y);
-    return page_cell(page, x, y);
-}
+/* ---- the list in the order of cells ---- */
 
-/* Puts each crosser at the end of its old cell's block. The list is in no spatial order yet, so each is a miss or
- * two; they are asked for well ahead. */
-static void crossers_set_aside(struct aoi *aoi)
-{
-    enum { AHEAD = 8 };
-    struct cell *cells[2 * AHEAD];
-    uint32_t count = aoi->crosser_count;
-    for (uint32_t i = 0; i < count + 2 * AHEAD; i++) {
-        if (i >= 2 * AHEAD) {
-            struct cell *cell = cells[i % (2 * AHEAD)];
-            uint32_t handle = aoi->crossers[i - 2 * AHEAD].handle;
-            uint32_t *handles = cell_handles(aoi, cell), at = cell_search(aoi, cell, handle);
-            uint32_t last = cell->count - ++cell->tail;
-            handles[at] = handles[last];
-            handles[last] = handle;
-            cell_copy_spoil(cell);
-        }
-        if (i >= AHEAD && i < count + AHEAD) {
-            __builtin_prefetch(cell_handles(aoi, cells[(i - AHEAD) % (2 * AHEAD)]), 1);
-            __builtin_prefetch(cell_handles(aoi, cells[(i - AHEAD) % (2 * AHEAD)]) + 16, 1);
-        }
-        if (i + AHEAD < count) __builtin_prefetch(&aoi->bodies[aoi->crossers[i + AHEAD].handle]);
-        if (i < count) {
-            cells[i % (2 * AHEAD)] = crosser_cell(aoi, i);
-            __builtin_prefetch(cells[i % (2 * AHEAD)], 1);
-        }
-    }
-}
-
-/* Notes the cell at the other end of each crosser's move: where it goes to, or (and then the move is committed) where
- * it came from. */
-static void crossers_locate(struct aoi *aoi, bool arrived)
-{
-    enum { AHEAD = 16 };
-    for (uint32_t i = 0; i < aoi->crosser_count; i++) {
-        if (i + AHEAD < aoi->crosser_count) __builtin_prefetch(&aoi->bodies[aoi->crossers[i + AHEAD].handle], 1);
-        struct crosser *crosser = &aoi->crossers[i];
-        struct body *body = &aoi->bodies[crosser->handle];
-        struct position next = staged_of(aoi, crosser->handle);
-        crosser->x = cell_x(aoi, arrived ? body->x : next.x);
-        crosser->y = cell_y(aoi, arrived ? body->y : next.y);
-        if (!arrived) continue;
-        body->x = next.x;
-        body->y = next.y;
-        body->step_x = body->step_y = 0;
-    }
-}
-
-/* The cells with a tail, in the order of pages, rows and columns. */
-struct tails {
+/* A walk over the cells with crossers, in the order of pages, rows and columns. */
+struct crossed {
     const struct aoi *aoi;
     struct page *page;
-    uint32_t page_next, row, columns;
+    uint32_t next, row, columns; /* next: over the rows of all pages */
+    uint32_t index, from, to;    /* the cell in its page, and its stretch of the list */
 };
 
-static inline struct cell *tails_next(struct tails *tails, uint32_t *x, uint32_t *y)
+/* Enters the next row that has any; false at the end. */
+static bool crossed_next_row(struct crossed *walk)
 {
-    while (!tails->columns) {
-        if (!tails->page || ++tails->row == PAGE_SIDE) {
-            if (tails->page_next == tails->aoi->page_count) return NULL;
-            tails->page = tails->aoi->pages[tails->page_next++];
-            tails->row = 0;
+    do {
+        if (walk->next >> PAGE_BITS == walk->aoi->page_count) return false;
+        walk->page = walk->aoi->pages[walk->next >> PAGE_BITS];
+        walk->row = walk->next++ & PAGE_MASK;
+        walk->columns = walk->page->crossed[walk->row];
+    } while (!walk->columns);
+    return true;
+}
+
+static inline uint32_t crossed_column(const struct crossed *walk)
+{
+    return walk->row << PAGE_BITS | (uint32_t)__builtin_ctz(walk->columns);
+}
+
+static inline void crossed_step(struct crossed *walk)
+{
+    const struct page *page = walk->page;
+    walk->index = crossed_column(walk);
+    walk->from = page->cells[walk->index].crosser;
+    walk->columns &= walk->columns - 1;
+    walk->to = walk->columns ? page->cells[crossed_column(walk)].crosser : page->crossed_end[walk->row];
+}
+
+/* Where in the list the crossers of a row begin that stand at this column (at most PAGE_SIDE) or east of it. */
+static inline uint32_t crossed_from(const struct page *page, uint32_t row, uint32_t column)
+{
+    uint64_t east = (uint64_t)page->crossed[row] >> column;
+    if (!east) return page->crossed_end[row];
+    return page->cells[row << PAGE_BITS | (column + (uint32_t)__builtin_ctzll(east))].crosser;
+}
+
+/* Lists the crossers in the order of the cells at this end, where they have been counted. */
+static void crossings_list(struct aoi *aoi, enum crosser_end end)
+{
+    uint32_t listed = 0;
+    for (uint32_t p = 0; p < aoi->page_count; p++) {
+        struct page *page = aoi->pages[p];
+        for (uint32_t row = 0; row < PAGE_SIDE; row++) {
+            for (uint32_t columns = page->crossed[row]; columns; columns &= columns - 1) {
+                struct cell *cell = &page->cells[row << PAGE_BITS | (uint32_t)__builtin_ctz(columns)];
+                listed = cell->crosser += listed;
+            }
+            page->crossed_end[row] = listed;
         }
-        tails->columns = tails->page->tails[tails->row];
     }
-    uint32_t column = (uint32_t)__builtin_ctz(tails->columns);
-    tails->columns &= tails->columns - 1;
-    *x = tails->page->x << PAGE_BITS | column;
-    *y = tails->page->y << PAGE_BITS | tails->row;
-    return &tails->page->cells[tails->row << PAGE_BITS | column];
+    size_t most = (size_t)aoi->crosser_count + 256; /* vectors may read over the end */
+    CHECK(grow(&aoi->crossings, &aoi->crossing_room, most, sizeof *aoi->crossings));
+    for (uint32_t i = aoi->crosser_count; i-- > 0;) {
+        const struct crosser *crosser = &aoi->crossers[i];
+        uint32_t there = crosser->place[!end];
+        const struct page *page = place_page(aoi, there);
+        aoi->crossings[--place_cell(aoi, crosser->place[end])->crosser] = (struct crossing){
+            .handle = crosser->handle, .there = (place_x(page, there) & 0xffff) | place_y(page, there) << 16};
+    }
 }
 
-/* Lists the crossers anew, in the order of the cells where they stand. */
-static void crossers_list(struct aoi *aoi, bool arrived)
+/* Asks for the blocks of the cells in the row after this one: their beginnings or their ends. */
+static inline void crossed_fetch(const struct crossed *walk, bool ends)
 {
-    struct tails tails = {.aoi = aoi};
-    uint32_t listed = 0, x, y;
-    for (struct cell *cell; (cell = tails_next(&tails, &x, &y));) {
-        cell->first = listed;
-        const uint32_t *tail = cell_handles(aoi, cell) + cell->count - cell->tail;
-        for (uint32_t i = 0; i < cell->tail; i++) aoi->crossers[listed++].handle = tail[i];
+    if (walk->row + 1 == PAGE_SIDE) return;
+    const struct page *page = walk->page;
+    for (uint32_t columns = page->crossed[walk->row + 1]; columns; columns &= columns - 1) {
+        const struct cell *cell = &page->cells[(walk->row + 1) << PAGE_BITS | (uint32_t)__builtin_ctz(columns)];
+        __builtin_prefetch(cell_handles(walk->aoi, cell) + (ends ? cell->count : 0), 1);
     }
-    CHECK(listed == aoi->crosser_count);
-    crossers_locate(aoi, arrived);
 }
 
-/* The nine cells of a block, row by row, and which of them matter. */
+/* Takes all crossers out of their old cells. */
+static void crossers_depart(struct aoi *aoi)
+{
+    struct crossed walk = {.aoi = aoi};
+    while (crossed_next_row(&walk)) {
+        crossed_fetch(&walk, false);
+        while (walk.columns) {
+            crossed_step(&walk);
+            struct cell *cell = &walk.page->cells[walk.index];
+            for (uint32_t i = walk.from; i < walk.to; i++) {
+                cell_remove_at(aoi, walk.page, cell, cell_search(aoi, cell, aoi->crossings[i].handle));
+            }
+        }
+    }
+}
+
+/* Puts them into their new ones. A tick that is half reported can't be undone. */
+static void crossers_arrive(struct aoi *aoi)
+{
+    struct crossed walk = {.aoi = aoi};
+    while (crossed_next_row(&walk)) {
+        crossed_fetch(&walk, true);
+        while (walk.columns) {
+            crossed_step(&walk);
+            struct cell *cell = &walk.page->cells[walk.index];
+            for (uint32_t i = walk.from; i < walk.to; i++) {
+                CHECK(cell_add(aoi, walk.page, cell, aoi->crossings[i].handle));
+            }
+        }
+    }
+}
+
+/* ---- what they lose and gain ---- */
+
+/* A cell with crossers, and the block around it. */
 struct block {
-    const struct cell *cells[9];
-    unsigned with_tail; /* bits: cells with a tail */
-    /* The block lies within a page: the tails of its middle row and of the row above are stretches of the list, and the
-     * crossers of the row below come earlier in it. */
-    bool inside;
-    uint32_t middle_end, above_from, above_end;
+    const struct page *pages[3][3]; /* around the page: [below, same, above][left, same, right] */
+    const struct cell *corner;      /* the lowest and leftmost of the nine, if `inside` */
+    uint32_t x, y;
+    unsigned first; /* UNSEES at the old end, SEES at the new one */
+    bool inside;    /* the block lies within the page */
+    /* The crossers of the middle row up to east_end, and (if `inside`) of the row above; each pair of crossers is
+     * judged by the one that comes first in this order. */
+    uint32_t east_end, above_from, above_end;
 };
+
+static void block_enter_page(const struct aoi *aoi, struct block *block, const struct page *page)
+{
+    for (uint32_t i = 0; i < 9; i++) {
+        block->pages[i / 3][i % 3] = page_find(aoi, page->layer, page->x + i % 3 - 1, page->y + i / 3 - 1);
+    }
+}
+
+static inline void block_gather(struct block *block, const struct page *page, uint32_t index)
+{
+    uint32_t column = index & PAGE_MASK, row = index >> PAGE_BITS;
+    block->x = page->x << PAGE_BITS | column;
+    block->y = page->y << PAGE_BITS | row;
+    block->inside = (column - 1 < PAGE_SIDE - 2) & (row - 1 < PAGE_SIDE - 2);
+    block->east_end = crossed_from(page, row, column + 1 + block->inside);
+    if (!block->inside) return;
+    block->corner = &page->cells[index - PAGE_SIDE - 1];
+    block->above_from = crossed_from(page, row + 1, column - 1);
+    block->above_end = crossed_from(page, row + 1, column + 2);
+}
+
+/* The page and number of the block's i-th cell, row by row; NULL: it does not exist. */
+static inline const struct page *block_page(const struct block *block, unsigned i, uint32_t *index)
+{
+    uint32_t column = (block->x & PAGE_MASK) + PAGE_SIDE - 1 + i % 3,
+             row = (block->y & PAGE_MASK) + PAGE_SIDE - 1 + i / 3;
+    *index = (row & PAGE_MASK) << PAGE_BITS | (column & PAGE_MASK);
+    return block->pages[row >> PAGE_BITS][column >> PAGE_BITS];
+}
+
+static inline const struct cell *block_cell(const struct block *block, unsigned i)
+{
+    static const uint8_t offsets[9] = {
+        0, 1, 2, PAGE_SIDE, PAGE_SIDE + 1, PAGE_SIDE + 2, 2 * PAGE_SIDE, 2 * PAGE_SIDE + 1, 2 * PAGE_SIDE + 2};
+    static const struct cell nothing;
+    if (block->inside) return block->corner + offsets[i];
+    uint32_t index;
+    const struct page *page = block_page(block, i, &index);
+    return page ? &page->cells[index] : &nothing;
+}
 
 /* The bits of a block's cells that are not in the block one step away: [dy + 1][dx + 1]. */
 static const uint16_t block_rest[3][3] = {{0x1e4, 0x1c0, 0x1c9}, {0x124, 0x000, 0x049}, {0x127, 0x007, 0x04f}};
 
-static inline void block_put(struct block *block, unsigned i, const struct cell *cell)
+__attribute__((noinline)) static unsigned block_minus_far(const struct block *block, uint32_t there)
 {
-    block->cells[i] = cell;
-    block->with_tail |= (unsigned)(cell->tail > 0) << i;
-}
-
-/* A block that reaches over its page's edge. */
-static void block_gather_edge(const struct aoi *aoi, const struct page *page, uint32_t x, uint32_t y,
-                              struct block *block)
-{
-    static const struct cell nothing;
-    struct box box = box_block(aoi, x, y);
-    for (unsigned i = 0; i < 9; i++) {
-        uint32_t cx = x + i % 3 - 1, cy = y + i / 3 - 1;
-        const struct cell *cell = box_holds(&box, cx, cy) ? cell_find(aoi, page->layer, cx, cy) : NULL;
-        block_put(block, i, cell ? cell : &nothing);
-    }
-}
-
-static inline void block_gather(const struct aoi *aoi, struct page *page, uint32_t x, uint32_t y, struct block *block)
-{
-    uint32_t column = x & PAGE_MASK, row = y & PAGE_MASK;
-    block->with_tail = 0;
-    block->inside = false;
-    if (column - 1 >= PAGE_SIDE - 2 || row - 1 >= PAGE_SIDE - 2) {
-        block_gather_edge(aoi, page, x, y, block);
-        return;
-    }
-    const struct cell *corner = page_cell(page, x - 1, y - 1);
-#pragma GCC unroll 9
-    for (unsigned i = 0; i < 9; i++) block_put(block, i, corner + (i / 3 * PAGE_SIDE + i % 3));
-    block->inside = true;
-    const struct cell *right = block->cells[block->with_tail >> 5 & 1 ? 5 : 4]; /* the middle one has a tail */
-    block->middle_end = right->first + right->tail;
-    unsigned above = block->with_tail >> 6;
-    block->above_from = block->above_end = 0;
-    if (!above) return;
-    const struct cell *first = block->cells[6 + __builtin_ctz(above)];
-    const struct cell *last = block->cells[6 + 31 - __builtin_clz(above)];
-    block->above_from = first->first;
-    block->above_end = last->first + last->tail;
-}
-
-/* The cells of the block around (x, y) that the block around another cell does not hold. */
-static inline unsigned block_minus(uint32_t x, uint32_t y, uint32_t other_x, uint32_t other_y)
-{
-    uint32_t dx = other_x - x + 1, dy = other_y - y + 1;
-    if (dx < 3 && dy < 3) return block_rest[dy][dx];
     unsigned rest = 0;
     for (uint32_t i = 0; i < 9; i++) {
-        rest |= (unsigned)!cells_touch(x + i % 3 - 1, y + i / 3 - 1, other_x, other_y) << i;
+        uint32_t x = block->x + i % 3 - 1, y = block->y + i / 3 - 1;
+        rest |= (unsigned)!places_touch((x & 0xffff) | y << 16, there) << i;
     }
     return rest;
 }
 
+/* The cells of the block that the block around another cell does not hold. */
+static inline unsigned block_minus(const struct block *block, uint32_t there)
+{
+    uint32_t dx = (there - block->x + 1) & 0xffff, dy = ((there >> 16) - block->y + 1) & 0xffff;
+    return dx < 3 && dy < 3 ? block_rest[dy][dx] : block_minus_far(block, there);
+}
+
+/* Of four in the list, those whose other end does not touch this one, as bits. */
+static inline unsigned crossings_apart(const struct crossing *four, uint32_t there)
+{
+#if defined(__SSE2__)
+    __m128 low = _mm_loadu_ps((const float *)four), high = _mm_loadu_ps((const float *)(four + 2));
+    __m128i theirs = _mm_castps_si128(_mm_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1)));
+    __m128i gaps = _mm_add_epi16(_mm_sub_epi16(_mm_set1_epi32((int)there), theirs), _mm_set1_epi16(1));
+    __m128i touch = _mm_cmpeq_epi32(_mm_subs_epu16(gaps, _mm_set1_epi16(2)), _mm_setzero_si128());
+    return ~(unsigned)_mm_movemask_ps(_mm_castsi128_ps(touch)) & 0xf;
+#else
+    unsigned apart = 0;
+    for (unsigned i = 0; i < 4; i++) apart |= (unsigned)!places_touch(there, four[i].there) << i;
+    return apart;
+#endif
+}
+
 /* Tells a crosser of others in the list. Where the other ends touch too, nothing changes. */
-static inline void crossers_judge(struct aoi *aoi, const struct crosser *me, uint32_t from, uint32_t to, unsigned first)
+static inline void crossings_judge(struct aoi *aoi, const struct crossing *me, uint32_t from, uint32_t to,
+                                   unsigned first)
 {
-    enum { PIECE = NOTES_BATCH / 2 };
-    struct notes *notes = &aoi->emitter.notes[(SIDE_OUT | SIDE_IN) - 1];
-    while (from < to) {
-        uint32_t end = to - from < PIECE ? to : from + PIECE;
-        if (notes->used + (end - from) > NOTES_BATCH) {
-            emit_note_end(&aoi->emitter, me->handle, first);
-            emit_flush(&aoi->emitter);
+    for (; from < to; from += 4) {
+        unsigned apart = crossings_apart(&aoi->crossings[from], me->there);
+        if (to - from < 4) apart &= (1u << (to - from)) - 1;
+        for (; apart; apart &= apart - 1) {
+            uint32_t other = aoi->crossings[from + (uint32_t)__builtin_ctz(apart)].handle;
+            emit_note(&aoi->emitter, me->handle, first, SIDE_OUT | SIDE_IN, other);
         }
-        uint32_t used = notes->used, x = me->x, y = me->y;
-        for (; from < end; from++) {
-            const struct crosser *other = &aoi->crossers[from];
-            notes->words[used] = other->handle;
-            used += !cells_touch(x, y, other->x, other->y);
-        }
-        notes->used = used;
     }
 }
 
-/* The same for a block over a page's edge: cell by cell, those who come later in the list. */
-static void crossers_judge_edge(struct aoi *aoi, const struct block *block, uint32_t index, unsigned first)
+/* The same for the row above, where the block lies over a page's edge, and for the cell to the east. */
+static void crossings_judge_edge(struct aoi *aoi, const struct block *block, const struct crossing *me)
 {
-    for (unsigned rest = block->with_tail; rest; rest &= rest - 1) {
-        const struct cell *cell = block->cells[__builtin_ctz(rest)];
-        uint32_t from = cell->first > index ? cell->first : index + 1;
-        crossers_judge(aoi, &aoi->crossers[index], from, cell->first + cell->tail, first);
+    for (unsigned i = 5; i < 9; i++) {
+        uint32_t index;
+        const struct page *page = block_page(block, i, &index);
+        uint32_t row = index >> PAGE_BITS, column = index & PAGE_MASK;
+        if (!page || !(page->crossed[row] >> column & 1)) continue;
+        crossings_judge(aoi, me, page->cells[index].crosser, crossed_from(page, row, column + 1), block->first);
     }
 }
 
-static inline struct aoi_span span_of(uint32_t subject, unsigned first, const uint32_t *others, uint32_t count)
+/* Ends the span of the crossers that were noted. */
+static inline void crossings_end(struct emitter *emitter, const struct crossing *me, unsigned first)
 {
-    unsigned change = change_of(first, SIDE_OUT | SIDE_IN);
-    return (struct aoi_span){.subject = subject, .change = change, .others = others, .count = count};
-}
-
-/* Spans for the cells that the block around the other end does not hold, and the crossers in all nine. A span is
- * written for each and kept if there is anybody in it, since nobody can foresee that. */
-static inline void crosser_tell(struct aoi *aoi, const struct block *block, uint32_t index, uint32_t x, uint32_t y,
-                                unsigned first)
-{
-    const struct crosser *me = &aoi->crossers[index];
-    struct emitter *emitter = &aoi->emitter;
-    if (emitter->count + 10 > SPANS_BATCH) emit_flush(emitter);
-    uint32_t count = (uint32_t)emitter->count;
-    for (unsigned rest = block_minus(x, y, me->x, me->y); rest; rest &= rest - 1) {
-        const struct cell *cell = block->cells[__builtin_ctz(rest)];
-        emitter->spans[count] = span_of(me->handle, first, cell_handles(aoi, cell), cell->count - cell->tail);
-        count += cell->count > cell->tail;
-    }
-    emitter->count = count;
-    if (block->inside) {
-        crossers_judge(aoi, me, index + 1, block->middle_end, first);
-        crossers_judge(aoi, me, block->above_from, block->above_end, first);
-    } else {
-        crossers_judge_edge(aoi, block, index, first);
-    }
-    if (emitter->count == SPANS_BATCH) emit_flush(emitter);
     struct notes *notes = &emitter->notes[(SIDE_OUT | SIDE_IN) - 1];
-    emitter->spans[emitter->count] =
-        span_of(me->handle, first, notes->words + notes->start, notes->used - notes->start);
-    emitter->count += notes->used != notes->start;
+    unsigned change = change_of(first, SIDE_OUT | SIDE_IN);
+    emit(emitter, me->handle, change, notes->words + notes->start, notes->used - notes->start);
     notes->start = notes->used;
+}
+
+/* Judges a crosser with the others in the block that come behind it. Mostly there are at most four to the east and four
+ * above: one decision, which is mostly that there is nothing to tell. */
+static inline void crossing_judge(struct aoi *aoi, const struct block *block, uint32_t index)
+{
+    const struct crossing *me = &aoi->crossings[index];
+    uint32_t east = block->east_end - index - 1, above = block->above_end - block->above_from;
+    if (block->inside & (east <= 4) & (above <= 4)) {
+        unsigned apart = crossings_apart(me + 1, me->there) & ((1u << east) - 1);
+        apart |= (crossings_apart(&aoi->crossings[block->above_from], me->there) & ((1u << above) - 1)) << 4;
+        if (!apart) return;
+        for (; apart; apart &= apart - 1) {
+            uint32_t i = (uint32_t)__builtin_ctz(apart), other = i < 4 ? index + 1 + i : block->above_from + i - 4;
+            emit_note(&aoi->emitter, me->handle, block->first, SIDE_OUT | SIDE_IN, aoi->crossings[other].handle);
+        }
+    } else {
+        crossings_judge(aoi, me, index + 1, block->east_end, block->first);
+        if (block->inside) {
+            crossings_judge(aoi, me, block->above_from, block->above_end, block->first);
+        } else {
+            crossings_judge_edge(aoi, block, me);
+        }
+    }
+    crossings_end(&aoi->emitter, me, block->first);
+}
+
+/* Spans for the cells that the block around the other end does not hold, and for the crossers. A span is written for
+ * each cell and kept if there is anybody in it, since nobody can foresee that. */
+static inline void crossing_tell(struct aoi *aoi, const struct block *block, uint32_t index)
+{
+    const struct crossing *me = &aoi->crossings[index];
+    struct emitter *emitter = &aoi->emitter;
+    if (emitter->count + 9 > SPANS_BATCH) emit_flush(emitter);
+    struct aoi_span *span = emitter->spans + emitter->count;
+    uint32_t subject = me->handle, change = change_of(block->first, SIDE_OUT | SIDE_IN);
+    const uint32_t *words = aoi->pool.words;
+    for (unsigned rest = block_minus(block, me->there); rest; rest &= rest - 1) {
+        const struct cell *cell = block_cell(block, (unsigned)__builtin_ctz(rest));
+        uint32_t count = cell->count;
+        *span = (struct aoi_span){.subject = subject, .change = change, .others = words + cell->offset, .count = count};
+        span += count > 0;
+    }
+    emitter->count = (size_t)(span - emitter->spans);
+    crossing_judge(aoi, block, index);
 }
 
 static void crossers_tell(struct aoi *aoi, unsigned first)
 {
-    struct tails tails = {.aoi = aoi};
-    uint32_t x, y;
-    for (const struct cell *cell; (cell = tails_next(&tails, &x, &y));) {
-        struct block block;
-        block_gather(aoi, tails.page, x, y, &block);
-        for (uint32_t i = 0; i < cell->tail; i++) crosser_tell(aoi, &block, cell->first + i, x, y, first);
+    struct crossed walk = {.aoi = aoi};
+    struct block block = {.first = first};
+    uint32_t entered = PAGE_NONE;
+    while (crossed_next_row(&walk)) {
+        if (walk.page->index != entered) block_enter_page(aoi, &block, walk.page);
+        entered = walk.page->index;
+        while (walk.columns) {
+            crossed_step(&walk);
+            block_gather(&block, walk.page, walk.index);
+            for (uint32_t i = walk.from; i < walk.to; i++) crossing_tell(aoi, &block, i);
+        }
     }
     emit_flush(&aoi->emitter);
 }
 
-/* Ends all tails: those who go are taken off, those who came are members. */
-static void tails_end(struct aoi *aoi, bool cut)
+static void crossers_count_new(struct aoi *aoi)
 {
-    struct tails tails = {.aoi = aoi};
-    uint32_t x, y;
-    for (struct cell *cell; (cell = tails_next(&tails, &x, &y));) {
-        if (cut) cell_cut_tail(aoi, tails.page, cell);
-        cell->tail = 0;
-        tails.page->tails[tails.row] = tails.columns;
-    }
-}
-
-/* Puts each crosser at the end of its new cell's block. */
-static void crossers_arrive(struct aoi *aoi)
-{
+    crossed_clear(aoi);
     for (uint32_t i = 0; i < aoi->crosser_count; i++) {
-        const struct crosser *crosser = &aoi->crossers[i];
-        uint16_t layer = layer_of(aoi, crosser->handle);
-        struct page *page = page_make(aoi, layer, crosser->x >> PAGE_BITS, crosser->y >> PAGE_BITS);
-        CHECK(page != NULL); /* a tick that is half reported can't be undone */
-        struct cell *cell = page_cell(page, crosser->x, crosser->y);
-        CHECK(cell_add(aoi, page, cell, crosser->handle));
-        cell->tail++;
-        tail_mark(page, crosser->x, crosser->y);
+        uint32_t place = aoi->crossers[i].place[CROSSER_NEW];
+        crossed_count(place_page(aoi, place), place);
     }
 }
 
@@ -311,12 +417,11 @@ void tick_block(struct aoi *aoi)
 {
     sweep(aoi);
     if (!aoi->crosser_count) return;
-    crossers_set_aside(aoi);
-    crossers_list(aoi, false);
+    crossings_list(aoi, CROSSER_OLD);
+    crossers_depart(aoi);
     crossers_tell(aoi, UNSEES);
-    tails_end(aoi, true);
-    crossers_arrive(aoi);
-    crossers_list(aoi, true);
+    crossers_count_new(aoi);
+    crossings_list(aoi, CROSSER_NEW);
     crossers_tell(aoi, SEES);
-    tails_end(aoi, false);
+    crossers_arrive(aoi);
 }

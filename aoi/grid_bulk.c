@@ -5,10 +5,8 @@
 #include "aoi/grid_bulk.h"
 
 /* Without a branch on what is not foreseeable: six in a hundred cross, and a wrong guess costs more than the work. */
-static void sweep_plain(struct aoi *aoi, uint32_t from, uint32_t to)
+static uint32_t *sweep_plain(struct aoi *aoi, uint32_t from, uint32_t to, uint32_t *crossers)
 {
-    struct crosser *crossers = aoi->crossers;
-    uint32_t count = aoi->crosser_count;
     for (uint32_t handle = from; handle < to; handle++) {
         struct body *body = &aoi->bodies[handle];
         int32_t x = body->x, y = body->y, next_x = x + body->step_x, next_y = y + body->step_y;
@@ -22,10 +20,10 @@ static void sweep_plain(struct aoi *aoi, uint32_t from, uint32_t to)
         body->y = crosses ? y : next_y;
         body->step_x = crosses ? body->step_x : 0;
         body->step_y = crosses ? body->step_y : 0;
-        crossers[count].handle = handle;
-        count += crosses;
+        *crossers = handle;
+        crossers += crosses;
     }
-    aoi->crosser_count = count;
+    return crossers;
 }
 
 #if defined(__x86_64__)
@@ -134,18 +132,19 @@ WITH_AVX2 static inline unsigned sweep_eight(const struct sweep *sweep, struct b
 {
     const __m256i to_words =
         _mm256_broadcastsi128_si256(_mm_setr_epi8(-1, -1, 8, 9, -1, -1, 10, 11, -1, -1, -1, -1, -1, -1, -1, -1));
-    unsigned crossing = 0;
+    __m256i stays[BULK_LANES / 2];
 #pragma GCC unroll 4
     for (unsigned i = 0; i < BULK_LANES / 2; i++) {
         __m256i body = pair_load(bodies + 2 * i);
         __m256i next = _mm256_add_epi32(body, _mm256_srai_epi32(_mm256_shuffle_epi8(body, to_words), 16));
-        __m256i stays = pair_stays(sweep, body, next);
+        stays[i] = pair_stays(sweep, body, next);
         next = _mm256_blend_epi32(next, _mm256_setzero_si256(), WORD_STEPS);
-        _mm256_storeu_si256((__m256i *)(bodies + 2 * i), _mm256_blendv_epi8(body, next, stays));
-        unsigned mask = ~(unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(stays));
-        crossing |= ((mask & 1) | (mask >> 1 & 2)) << 2 * i;
+        _mm256_storeu_si256((__m256i *)(bodies + 2 * i), _mm256_blendv_epi8(body, next, stays[i]));
     }
-    return crossing;
+    /* Four bits a body: the even ones in the low half, the odd ones in the high half. */
+    __m256i all = _mm256_packs_epi16(_mm256_packs_epi32(stays[0], stays[1]), _mm256_packs_epi32(stays[2], stays[3]));
+    unsigned bits = ~(unsigned)_mm256_movemask_epi8(all);
+    return _pdep_u32(_pext_u32(bits, 0x1111), 0x55) | _pdep_u32(_pext_u32(bits, 0x11110000), 0xaa);
 }
 
 WITH_AVX2 static inline bool any_jumps(const struct body *bodies)
@@ -157,7 +156,16 @@ WITH_AVX2 static inline bool any_jumps(const struct body *bodies)
     return _mm256_movemask_epi8(jumps) & 0x03000300;
 }
 
-WITH_AVX2 static void sweep_avx2(struct aoi *aoi, uint32_t from, uint32_t to)
+/* Writes the numbers of a mask's bits, from `first` on, one after the other; returns the end. */
+WITH_AVX2 static inline uint32_t *numbers_put(uint32_t *to, uint32_t first, unsigned mask)
+{
+    uint64_t bytes = _pext_u64(0x0706050403020100u, _pdep_u64(mask, 0x0101010101010101u) * 0xff);
+    __m256i numbers = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((int64_t)bytes));
+    _mm256_storeu_si256((__m256i *)to, _mm256_add_epi32(numbers, _mm256_set1_epi32((int)first)));
+    return to + __builtin_popcount(mask);
+}
+
+WITH_AVX2 static uint32_t *sweep_avx2(struct aoi *aoi, uint32_t from, uint32_t to, uint32_t *crossers)
 {
     struct sweep sweep = {.base = pair_all((int32_t)aoi->base_x, (int32_t)aoi->base_y, 0, 0),
                           .reciprocal_high = _mm256_set1_epi64x((int64_t)(aoi->reciprocal >> 32)),
@@ -167,16 +175,12 @@ WITH_AVX2 static void sweep_avx2(struct aoi *aoi, uint32_t from, uint32_t to)
     uint32_t handle = from;
     for (; handle + BULK_LANES <= to; handle += BULK_LANES) {
         if (__builtin_expect(aoi->jump_count != 0, 0) && any_jumps(aoi->bodies + handle)) {
-            sweep_plain(aoi, handle, handle + BULK_LANES);
-            continue;
+            crossers = sweep_plain(aoi, handle, handle + BULK_LANES, crossers);
+        } else {
+            crossers = numbers_put(crossers, handle, sweep_eight(&sweep, aoi->bodies + handle));
         }
-        uint32_t count = aoi->crosser_count;
-        for (unsigned left = sweep_eight(&sweep, aoi->bodies + handle); left; left &= left - 1) {
-            aoi->crossers[count++].handle = handle + (uint32_t)__builtin_ctz(left);
-        }
-        aoi->crosser_count = count;
     }
-    sweep_plain(aoi, handle, to);
+    return sweep_plain(aoi, handle, to, crossers);
 }
 #endif
 
@@ -189,13 +193,10 @@ size_t bulk_stage(struct aoi *aoi, const uint32_t *handles, const struct positio
     return 0;
 }
 
-void bulk_sweep(struct aoi *aoi, uint32_t from, uint32_t to)
+uint32_t bulk_sweep(struct aoi *aoi, uint32_t from, uint32_t to, uint32_t *crossers)
 {
 #if defined(__x86_64__)
-    if (aoi->kernels >= KERNELS_AVX2 && aoi->narrow) {
-        sweep_avx2(aoi, from, to);
-        return;
-    }
+    if (aoi->kernels >= KERNELS_AVX2 && aoi->narrow) return (uint32_t)(sweep_avx2(aoi, from, to, crossers) - crossers);
 #endif
-    sweep_plain(aoi, from, to);
+    return (uint32_t)(sweep_plain(aoi, from, to, crossers) - crossers);
 }

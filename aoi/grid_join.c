@@ -18,6 +18,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 void join_close(struct aoi *aoi)
 {
@@ -54,14 +57,13 @@ bool join_judge(struct join *join, uint32_t subject, uint32_t other)
 
 /* ---- laying out rows ---- */
 
-static void row_reserve(struct join_row *row, size_t more)
+static void row_grow(struct join_row *row, size_t need)
 {
-    size_t need = row->count + more + 40; /* vectors may read so far over the end */
-    if (need <= row->room) return;
     size_t room = 2 * need;
     uint32_t *words = calloc(room * JOIN_COLUMNS, sizeof *words);
     CHECK(words != NULL); /* a tick that is half reported can't be undone */
-    uint32_t **columns[JOIN_COLUMNS] = {&row->handles, &row->near, &row->far, &row->in, &row->out, &row->radius_out};
+    uint32_t **columns[JOIN_COLUMNS] = {&row->handles, &row->near,       &row->far,   &row->in,
+                                        &row->out,     &row->radius_out, &row->column};
     for (size_t i = 0; i < JOIN_COLUMNS; i++) {
         for (uint32_t j = 0; j < row->count; j++) words[i * room + j] = (*columns[i])[j];
         *columns[i] = words + i * room;
@@ -69,6 +71,12 @@ static void row_reserve(struct join_row *row, size_t more)
     free(row->words);
     row->words = words;
     row->room = room;
+}
+
+static inline void row_reserve(struct join_row *row, size_t more)
+{
+    size_t need = row->count + more + 40; /* vectors may reach so far over the end */
+    if (__builtin_expect(need > row->room, 0)) row_grow(row, need);
 }
 
 static uint32_t limit_above(uint64_t radius, unsigned shift)
@@ -103,6 +111,45 @@ static inline uint32_t packed(int32_t x, int32_t y, unsigned shift)
     return ((uint32_t)(x >> shift) & 0xffff) | (uint32_t)(y >> shift) << 16;
 }
 
+/* What a row's bodies say as a whole. */
+struct row_sum {
+    uint32_t radius, others; /* of the first; 0 if all the others' are the same */
+    bool jumps;
+};
+
+/* Reads four bodies a time, where positions are packed as they are; returns how many. */
+static uint32_t row_read_fours(const struct join *join, const struct join_row *row, uint32_t *before, uint32_t *after,
+                               struct row_sum *sum)
+{
+    uint32_t done = 0;
+#if defined(__SSE2__)
+    if (join->shift) return 0;
+    const struct body *bodies = join->aoi->bodies;
+    const __m128i low_half = _mm_set1_epi32(0xffff), radius = _mm_set1_epi32((int)sum->radius);
+    __m128i others = _mm_setzero_si128(), jumps = others;
+    for (; done + 4 <= row->count; done += 4) {
+        const uint32_t *handles = row->handles + done;
+        __m128 x = _mm_loadu_ps((const float *)&bodies[handles[0]]),
+               y = _mm_loadu_ps((const float *)&bodies[handles[1]]);
+        __m128 steps = _mm_loadu_ps((const float *)&bodies[handles[2]]);
+        __m128 radii = _mm_loadu_ps((const float *)&bodies[handles[3]]);
+        _MM_TRANSPOSE4_PS(x, y, steps, radii);
+        __m128i xs = _mm_and_si128(_mm_castps_si128(x), low_half), ys = _mm_slli_epi32(_mm_castps_si128(y), 16);
+        __m128i at = _mm_or_si128(xs, ys), step = _mm_castps_si128(steps);
+        _mm_storeu_si128((__m128i *)(before + done), at);
+        _mm_storeu_si128((__m128i *)(after + done), _mm_add_epi16(at, step));
+        jumps =
+            _mm_or_si128(jumps, _mm_cmpeq_epi32(_mm_and_si128(step, low_half), _mm_set1_epi32((uint16_t)STEP_JUMP)));
+        others = _mm_or_si128(others, _mm_xor_si128(_mm_castps_si128(radii), radius));
+    }
+    sum->jumps = _mm_movemask_epi8(jumps) != 0;
+    sum->others = _mm_movemask_epi8(_mm_cmpeq_epi32(others, _mm_setzero_si128())) != 0xffff;
+#else
+    (void)join, (void)row, (void)before, (void)after, (void)sum;
+#endif
+    return done;
+}
+
 /* Reads the bodies of the row's handles. One flat loop with hardly a branch, so that many reads are under way at a
  * time. Returns whether anybody jumps. */
 static bool row_read(const struct join *join, struct join_row *row)
@@ -110,19 +157,18 @@ static bool row_read(const struct join *join, struct join_row *row)
     const struct body *bodies = join->aoi->bodies;
     uint32_t *before = join->first == UNSEES ? row->near : row->far;
     uint32_t *after = join->first == UNSEES ? row->far : row->near;
-    uint32_t radius = row->count ? bodies[row->handles[0]].radius : 0, others = 0;
-    bool jumps = false;
-    for (uint32_t i = 0; i < row->count; i++) {
+    struct row_sum sum = {.radius = row->count ? bodies[row->handles[0]].radius : 0};
+    for (uint32_t i = row_read_fours(join, row, before, after, &sum); i < row->count; i++) {
         const struct body *body = &bodies[row->handles[i]];
         before[i] = packed(body->x, body->y, join->shift);
         after[i] = packed(body->x + body->step_x, body->y + body->step_y, join->shift);
-        jumps |= body->step_x == STEP_JUMP;
-        others |= body->radius ^ radius;
+        sum.jumps |= body->step_x == STEP_JUMP;
+        sum.others |= body->radius ^ sum.radius;
     }
-    row->mixed = others != 0;
-    row->limits = limits_of(join, radius);
+    row->mixed = sum.others != 0;
+    row->limits = limits_of(join, sum.radius);
     row->limited = false;
-    return jumps;
+    return sum.jumps;
 }
 
 /* Fills in what each member's radius means, where one set of limits for all will not do. */
@@ -159,6 +205,7 @@ static void row_drop_jumps(const struct join *join, struct join_row *row)
         while (row->start[cell] <= i && cell < PAGE_SIDE + 2 * join->reach) row->start[cell++] = kept;
         if (join->aoi->bodies[row->handles[i]].step_x == STEP_JUMP) continue;
         row->handles[kept] = row->handles[i];
+        row->column[kept] = row->column[i];
         row->near[kept] = row->near[i];
         row->far[kept++] = row->far[i];
     }
@@ -168,7 +215,7 @@ static void row_drop_jumps(const struct join *join, struct join_row *row)
 
 /* The pages around one: [row of pages up][left, own, right]. */
 struct surroundings {
-    struct page *pages[3][3]; /* the highest row only ends what is asked for ahead */
+    struct page *pages[2][3];
 };
 
 static struct surroundings surroundings_of(const struct aoi *aoi, const struct page *page)
@@ -183,12 +230,28 @@ static struct surroundings surroundings_of(const struct aoi *aoi, const struct p
     return s;
 }
 
-static const struct cell *row_cell(const struct join *join, const struct surroundings *around, uint32_t y,
-                                   uint32_t column)
+/* Appends the handles of some cells of a page's row, from `index` on. */
+static void row_take(const struct aoi *aoi, struct join_row *row, uint32_t column, const struct page *page,
+                     uint32_t index, uint32_t cells)
 {
-    uint32_t x = column + PAGE_SIDE - join->reach; /* from the left page's first column */
-    const struct page *page = around->pages[y / PAGE_SIDE][x / PAGE_SIDE];
-    return page ? &page->cells[(y & PAGE_MASK) << PAGE_BITS | (x & PAGE_MASK)] : NULL;
+    const uint32_t *words = aoi->pool.words;
+    for (uint32_t end = column + cells; column < end; column++, index++) {
+        uint32_t at = row->count;
+        row->start[column] = at;
+        if (!page) continue;
+        const struct cell *cell = &page->cells[index];
+        /* The block above is wanted next. */
+        if (index + PAGE_SIDE < PAGE_CELLS) __builtin_prefetch(words + cell[PAGE_SIDE].offset);
+        row_reserve(row, cell->count);
+        const uint32_t *handles = words + cell->offset;
+        uint32_t i = 0;
+        do { /* at once for most, and for the empty as well: nobody can foresee which they are */
+            memcpy(row->handles + at + i, handles + i, 8 * sizeof *handles);
+            for (uint32_t j = 0; j < 8; j++) row->column[at + i + j] = column;
+            i += 8;
+        } while (i < cell->count);
+        row->count += cell->count;
+    }
 }
 
 /* Collects the handles of row `y` of the page (or of the one above, from PAGE_SIDE on), with the columns in reach on
@@ -196,20 +259,13 @@ static const struct cell *row_cell(const struct join *join, const struct surroun
 static void row_fill(const struct join *join, const struct surroundings *around, struct join_row *row, uint32_t y)
 {
     const struct aoi *aoi = join->aoi;
-    uint32_t columns = PAGE_SIDE + 2 * join->reach;
+    struct page *const *pages = around->pages[y / PAGE_SIDE];
+    uint32_t reach = join->reach, index = (y & PAGE_MASK) << PAGE_BITS;
     row->count = 0;
-    for (uint32_t column = 0; column < columns; column++) {
-        row->start[column] = row->count;
-        const struct cell *cell = row_cell(join, around, y, column), *next = row_cell(join, around, y + 1, column);
-        if (next) __builtin_prefetch(cell_handles(aoi, next));
-        if (!cell || !cell->count) continue;
-        row_reserve(row, cell->count);
-        const uint32_t *handles = cell_handles(aoi, cell);
-        uint32_t *to = row->handles + row->count;
-        for (uint32_t i = 0; i < cell->count; i += 8) memcpy(to + i, handles + i, 8 * sizeof *to);
-        row->count += cell->count;
-    }
-    row->start[columns] = row->count;
+    row_take(aoi, row, 0, pages[0], index + PAGE_SIDE - reach, reach);
+    row_take(aoi, row, reach, pages[1], index, PAGE_SIDE);
+    row_take(aoi, row, reach + PAGE_SIDE, pages[2], index, reach);
+    row->start[PAGE_SIDE + 2 * reach] = row->count;
     for (uint32_t i = 0; i < row->count; i++) __builtin_prefetch(&aoi->bodies[row->handles[i]]);
 }
 

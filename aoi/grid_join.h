@@ -21,11 +21,16 @@ struct join {
 typedef void join_kernel(struct join *join, uint32_t columns_from, uint32_t columns_to);
 join_kernel join_row_plain, join_row_avx2, join_row_avx512;
 
-/* Writes the members of a strip of cells, all with a fresh copy, whose packed position has a squared distance below
- * `limit` to `centre`; returns the end of what it wrote. `out` needs room for SIFT_MORE words more. */
+/* What is asked of some rows of a page's cells, all with a fresh copy. */
+struct sieve {
+    const uint32_t *words; /* of the pool */
+    uint32_t centre, limit;
+    uint32_t columns, rows;
+};
+/* Writes the members whose packed position has a squared distance below `limit` to `centre`; returns the end of what it
+ * wrote. `out` needs room for SIFT_MORE words more. */
 #define SIFT_MORE 16
-typedef uint32_t *sift_kernel(const uint32_t *words, const struct cell *cells, uint32_t count, uint32_t centre,
-                              uint32_t limit, uint32_t *out);
+typedef uint32_t *sift_kernel(const struct sieve *sieve, const struct cell *corner, uint32_t *out);
 sift_kernel sift_plain, sift_avx2, sift_avx512;
 
 /* A pair that may have changed: looks at the bodies, books and notes what is true. Returns whether it noted any. */

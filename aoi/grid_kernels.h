@@ -1,6 +1,6 @@
 /* The inner loops, compiled three times: grid_kernels_plain.c, _avx2.c and _avx512.c name them and include this.
  *
- * SIFT takes from a strip of adjacent cells what lies in a circle. JOIN_ROW joins a row; for each entity of it: a
+ * SIFT takes from a patch of cells what lies in a circle. JOIN_ROW joins a row; for each entity of it: a
  * vector of candidates at a time, in both directions of sight at once. Distances are of differences modulo 2^16, which
  * are the true ones for all candidates of the stencil. */
 #include "aoi/grid_join.h"
@@ -86,23 +86,25 @@ static inline void row_run_mixed(struct join *join, uint32_t columns_from, uint3
 /* ---- one radius for all: what changes, changes both ways ---- */
 
 /* Which candidates of a vector are noted. */
-static inline unsigned looker_pick(const struct looker *me, const struct join_row *row, uint32_t i)
+static inline unsigned looker_pick(const struct looker *me, const uint32_t *near, const uint32_t *far)
 {
-    lanes near = lanes_distance(lanes_load(row->near + i), me->near);
-    lanes far = lanes_distance(lanes_load(row->far + i), me->far);
-    return picks_mask(picks_without(lanes_below(near, me->in), lanes_below(far, me->in)));
+    picks in_view = lanes_below(lanes_distance(lanes_load(near), me->near), me->in);
+    return picks_mask(picks_without(in_view, lanes_below(lanes_distance(lanes_load(far), me->far), me->in)));
 }
 
-static inline uint32_t *looker_run_alike(uint32_t *to, const struct looker *me, const struct join_row *row,
-                                         uint32_t from, uint32_t end)
+/* Writes those of the candidates [from, end) that are noted; returns the end of what it wrote. */
+static inline uint32_t *looker_put(uint32_t *to, const struct looker *me, const struct join_row *row, uint32_t from,
+                                   uint32_t end)
 {
-    uint32_t i = from;
-    for (; i + LANES <= end; i += LANES) to = lanes_put(to, row->handles + i, looker_pick(me, row, i));
-    if (i < end) to = lanes_put(to, row->handles + i, looker_pick(me, row, i) & ((1u << (end - i)) - 1));
-    return to;
+    const uint32_t *near = row->near, *far = row->far, *handles = row->handles; /* nothing written lies in them */
+    for (; from + LANES <= end; from += LANES) {
+        to = lanes_put(to, handles + from, looker_pick(me, near + from, far + from));
+    }
+    unsigned real = (1u << (end - from)) - 1;
+    return real ? lanes_put(to, handles + from, looker_pick(me, near + from, far + from) & real) : to;
 }
 
-/* As looker_run, into the notes; long runs in pieces, so that the notes never overflow. */
+/* The same into the notes, in pieces, so that they never overflow. */
 static inline void looker_note(struct join *join, const struct looker *me, const struct join_row *row, uint32_t from,
                                uint32_t end)
 {
@@ -115,7 +117,7 @@ static inline void looker_note(struct join *join, const struct looker *me, const
             emit_note_end(emitter, me->handle, join->first);
             emit_flush(emitter);
         }
-        uint32_t *to = looker_run_alike(notes->words + notes->used, me, row, from, from + piece);
+        uint32_t *to = looker_put(notes->words + notes->used, me, row, from, from + piece);
         notes->used = (uint32_t)(to - notes->words);
         from += piece;
     }
@@ -133,59 +135,53 @@ static inline void looker_note_few(struct join *join, const struct looker *me, c
     emit_note_end(emitter, me->handle, join->first);
 }
 
-/* Whether the column is one of a sparse world, as the next function wants it. */
-static inline bool column_has_few(const struct join *join, uint32_t column)
+/* One that may have many candidates. */
+static inline void looker_run_many(struct join *join, uint32_t i, uint32_t column, lanes in)
 {
-    const struct join_row *own = join->rows[0], *up = join->rows[1];
-    return join->reach == 1 && own->start[column + 2] - own->start[column] <= LANES + 1 &&
-           up->start[column + 2] - up->start[column - 1] <= FEW_ABOVE;
-}
-
-/* A column of a sparse world. Most note nothing, so all candidates are decided on at once, without a loop whose end
- * nobody foresees. */
-static inline void column_run_few(struct join *join, uint32_t column)
-{
-    const struct join_row *own = join->rows[0], *up = join->rows[1];
-    uint32_t own_end = own->start[column + 2], up_from = up->start[column - 1];
-    unsigned up_real = (1u << (up->start[column + 2] - up_from)) - 1;
-    lanes in = lanes_all(own->limits.in);
-    for (uint32_t i = own->start[column]; i < own->start[column + 1]; i++) {
-        struct looker me = {.near = lanes_all(own->near[i]), .far = lanes_all(own->far[i]), .in = in};
-        uint32_t mask = looker_pick(&me, own, i + 1) & lanes_first(own_end - i - 1), above = 0;
-        for (uint32_t j = 0; j < FEW_ABOVE; j += LANES) above |= (uint32_t)looker_pick(&me, up, up_from + j) << j;
-        mask |= (above & up_real) << LANES;
-        if (!mask) continue;
-        me.handle = own->handles[i];
-        looker_note_few(join, &me, own->handles + i + 1, up->handles + up_from, mask);
-    }
-}
-
-static inline void column_run_alike(struct join *join, uint32_t column)
-{
-    const struct join_row *own = join->rows[0];
-    const struct notes *notes = &join->aoi->emitter.notes[(SIDE_OUT | SIDE_IN) - 1];
-    uint32_t reach = join->reach;
-    lanes in = lanes_all(own->limits.in);
-    for (uint32_t i = own->start[column]; i < own->start[column + 1]; i++) {
-        struct looker me = {.near = lanes_all(own->near[i]), .far = lanes_all(own->far[i]), .in = in};
-        me.handle = own->handles[i];
-        looker_note(join, &me, own, i + 1, own->start[column + reach + 1]);
+    const struct join_row *own = join->rows[0], *above = join->rows[1];
+    struct notes *notes = &join->aoi->emitter.notes[(SIDE_OUT | SIDE_IN) - 1];
+    uint32_t reach = join->reach, own_end = own->start[column + reach + 1];
+    uint32_t from = above->start[column - reach], end = above->start[column + reach + 1];
+    struct looker me = {.near = lanes_all(own->near[i]), .far = lanes_all(own->far[i]), .in = in};
+    me.handle = own->handles[i];
+    if (__builtin_expect(reach == 1 && notes->used + (own_end - i) + (end - from) + LANES <= NOTES_BATCH, 1)) {
+        uint32_t *to = looker_put(notes->words + notes->used, &me, own, i + 1, own_end);
+        to = looker_put(to, &me, above, from, end);
+        notes->used = (uint32_t)(to - notes->words);
+    } else {
+        looker_note(join, &me, own, i + 1, own_end);
         for (uint32_t up = 1; up <= reach; up++) {
             const struct join_row *row = join->rows[up];
             looker_note(join, &me, row, row->start[column - reach], row->start[column + reach + 1]);
         }
-        if (notes->used != notes->start) emit_note_end(&join->aoi->emitter, me.handle, join->first);
     }
+    if (notes->used != notes->start) emit_note_end(&join->aoi->emitter, me.handle, join->first);
 }
 
+/* In a sparse world all candidates are decided on at once, without a loop whose end nobody foresees, and most note
+ * nothing. */
 static inline void row_run_alike(struct join *join, uint32_t columns_from, uint32_t columns_to)
 {
-    for (uint32_t column = columns_from; column < columns_to; column++) {
-        if (column_has_few(join, column)) {
-            column_run_few(join, column);
-        } else {
-            column_run_alike(join, column);
+    const struct join_row *own = join->rows[0], *up = join->rows[1];
+    uint32_t reach = join->reach;
+    lanes in = lanes_all(own->limits.in);
+    for (uint32_t i = own->start[columns_from], end = own->start[columns_to]; i < end; i++) {
+        uint32_t column = own->column[i];
+        uint32_t east = own->start[column + reach + 1] - i - 1;
+        uint32_t above_from = up->start[column - reach], above = up->start[column + reach + 1] - above_from;
+        if ((reach != 1) | (east > LANES) | (above > FEW_ABOVE)) {
+            looker_run_many(join, i, column, in);
+            continue;
         }
+        struct looker me = {.near = lanes_all(own->near[i]), .far = lanes_all(own->far[i]), .in = in};
+        uint32_t mask = looker_pick(&me, own->near + i + 1, own->far + i + 1) & lanes_first(east), above_mask = 0;
+        const uint32_t *near = up->near + above_from, *far = up->far + above_from;
+        for (uint32_t j = 0; j < FEW_ABOVE; j += LANES)
+            above_mask |= (uint32_t)looker_pick(&me, near + j, far + j) << j;
+        mask |= (above_mask & ((1u << above) - 1)) << LANES;
+        if (!mask) continue;
+        me.handle = own->handles[i];
+        looker_note_few(join, &me, own->handles + i + 1, up->handles + above_from, mask);
     }
 }
 
@@ -200,18 +196,21 @@ void JOIN_ROW(struct join *join, uint32_t columns_from, uint32_t columns_to)
     }
 }
 
-uint32_t *SIFT(const uint32_t *words, const struct cell *cells, uint32_t count, uint32_t centre, uint32_t limit,
-               uint32_t *out)
+uint32_t *SIFT(const struct sieve *sieve, const struct cell *corner, uint32_t *out)
 {
-    lanes at = lanes_all(centre), below = lanes_all(limit);
-    for (const struct cell *end = cells + count; cells < end; cells++) {
-        const uint32_t *handles = words + cells->offset, *copy = handles + cell_room(cells);
-        uint32_t i = 0;
-        do { /* at once for most, and for the empty as well: nobody can foresee which they are */
-            unsigned mask = picks_mask(lanes_below(lanes_distance(lanes_load(copy + i), at), below));
-            out = lanes_put(out, handles + i, mask & lanes_first(cells->count - i));
-            i += LANES;
-        } while (i < cells->count);
+    lanes at = lanes_all(sieve->centre), below = lanes_all(sieve->limit);
+    const uint32_t *words = sieve->words;
+    for (uint32_t row = 0; row < sieve->rows; row++) {
+        const struct cell *cell = corner + row * PAGE_SIDE, *end = cell + sieve->columns;
+        for (; cell < end; cell++) {
+            const uint32_t *handles = words + cell->offset, *copy = handles + cell_room(cell);
+            uint32_t i = 0, count = cell->count;
+            do { /* at once for most, and for the empty as well: nobody can foresee which they are */
+                unsigned mask = picks_mask(lanes_below(lanes_distance(lanes_load(copy + i), at), below));
+                out = lanes_put(out, handles + i, mask & lanes_first(count - i));
+                i += LANES;
+            } while (i < count);
+        }
     }
     return out;
 }

@@ -111,6 +111,7 @@ struct page *page_make(struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y)
 {
     struct page *page = page_find(aoi, layer, x, y);
     if (page) return page;
+    if (aoi->page_count == PAGES_MOST) return NULL;
     if ((aoi->page_count + 1) * 2 > aoi->page_slots_size && !slots_resize(aoi, aoi->page_slots_size * 2)) return NULL;
     if (!aoi->pages_free) {
         size_t room = aoi->page_room;
@@ -122,10 +123,12 @@ struct page *page_make(struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y)
         aoi->pages_free++;
     }
     aoi->pages_free--;
-    page = aoi->pages[aoi->page_count++];
+    page = aoi->pages[aoi->page_count];
+    page->index = aoi->page_count++;
     page->x = x;
     page->y = y;
     page->layer = layer;
+    memset(page->crossed, 0, sizeof page->crossed); /* it may be made, or made again, while a tick runs */
     if (layer) aoi->pages_layered++;
     slot_add(aoi, aoi->page_count - 1);
     if (!layer && aoi->plane) aoi->plane[(size_t)y * aoi->plane_x + x] = page;
@@ -143,6 +146,7 @@ void page_drop(struct aoi *aoi, struct page *page)
     if (index != last) {
         slot_of(aoi, aoi->pages[last])->index = index;
         aoi->pages[index] = aoi->pages[last];
+        aoi->pages[index]->index = index;
     }
     if (page->layer) aoi->pages_layered--;
     aoi->pages[last] = page;

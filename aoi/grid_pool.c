@@ -9,16 +9,42 @@
 
 #include <stdlib.h>
 #include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #define COPY_WORDS_MOST (112u << 10)
 #define COPY_ALL_MOST   400000 /* entities */
 #define POOL_SLACK      (64u << 10)
 
+#define OCTAVE(n)  5 * (n), 6 * (n), 7 * (n), 8 * (n)
+#define OCTAVES(n) OCTAVE(n), OCTAVE((n) << 1), OCTAVE((n) << 2), OCTAVE((n) << 3)
+const uint32_t pool_class_sizes[POOL_CLASSES] = {0,
+                                                 4,
+                                                 8,
+                                                 12,
+                                                 16,
+                                                 20,
+                                                 24,
+                                                 28,
+                                                 32,
+                                                 OCTAVES(8u),
+                                                 OCTAVES(8u << 4),
+                                                 OCTAVES(8u << 8),
+                                                 OCTAVES(8u << 12),
+                                                 OCTAVES(8u << 16),
+                                                 OCTAVES(8u << 20)};
+
+static uint32_t class_size(unsigned block_class)
+{
+    return pool_class_sizes[block_class];
+}
+
 static unsigned pool_class_for(size_t words)
 {
     if (words <= 32) return (unsigned)((words + 3) / 4);
     unsigned block_class = 9;
-    while (pool_class_size(block_class) < words) {
+    while (class_size(block_class) < words) {
         block_class++;
         CHECK(block_class < POOL_CLASSES);
     }
@@ -29,30 +55,30 @@ static void pool_give(struct pool *pool, uint32_t offset, unsigned block_class)
 {
     pool->words[offset] = pool->free[block_class];
     pool->free[block_class] = offset;
-    pool->idle += pool_class_size(block_class);
+    pool->idle += class_size(block_class);
 }
 
 static uint32_t pool_pop(struct pool *pool, unsigned block_class)
 {
     uint32_t offset = pool->free[block_class];
     pool->free[block_class] = pool->words[offset];
-    pool->idle -= pool_class_size(block_class);
+    pool->idle -= class_size(block_class);
     return offset;
 }
 
 /* Cuts a block off the smallest larger free one; 0: there is none. */
 static uint32_t pool_cut(struct pool *pool, unsigned block_class)
 {
-    uint32_t want = pool_class_size(block_class);
+    uint32_t want = class_size(block_class);
     for (unsigned larger = block_class + 1; larger < POOL_CLASSES; larger++) {
         if (!pool->free[larger]) continue;
-        uint32_t offset = pool_pop(pool, larger), rest = pool_class_size(larger) - want, at = offset + want;
+        uint32_t offset = pool_pop(pool, larger), rest = class_size(larger) - want, at = offset + want;
         while (rest) {
             unsigned piece = pool_class_for(rest);
-            if (pool_class_size(piece) > rest) piece--;
+            if (class_size(piece) > rest) piece--;
             pool_give(pool, at, piece);
-            at += pool_class_size(piece);
-            rest -= pool_class_size(piece);
+            at += class_size(piece);
+            rest -= class_size(piece);
         }
         return offset;
     }
@@ -83,7 +109,7 @@ static bool pool_grow(struct pool *pool, uint32_t want)
 /* Moves a cell's block to the end of another array, as small as it may be. */
 static void cell_transfer(struct cell *cell, const uint32_t *from, uint32_t *to, size_t *used)
 {
-    uint32_t size = pool_class_size(cell->block_class);
+    uint32_t size = class_size(cell->block_class);
     if (!cell->copied) {
         unsigned least = pool_class_for(cell->count + 1);
         if (least < cell->block_class) cell->block_class = (uint8_t)least;
@@ -91,7 +117,7 @@ static void cell_transfer(struct cell *cell, const uint32_t *from, uint32_t *to,
     }
     memcpy(to + *used, from + cell->offset, size * sizeof *to);
     cell->offset = (uint32_t)*used;
-    *used += pool_class_size(cell->block_class);
+    *used += class_size(cell->block_class);
 }
 
 /* Makes a new array with the blocks page by page and nothing idle between them. Cells that fill up together leave
@@ -120,7 +146,7 @@ static uint32_t pool_take(struct aoi *aoi, unsigned block_class)
 {
     struct pool *pool = &aoi->pool;
     if (pool->free[block_class]) return pool_pop(pool, block_class);
-    uint32_t want = pool_class_size(block_class);
+    uint32_t want = class_size(block_class);
     if (pool->used + want > pool->size) {
         uint32_t offset = pool_cut(pool, block_class);
         if (offset) return offset;
@@ -149,10 +175,8 @@ static bool cell_reblock(struct aoi *aoi, struct cell *cell, unsigned block_clas
     cell->offset = offset;
     cell->block_class = (uint8_t)block_class;
     cell->copied = copied;
-    if (copied) {
-        aoi->copy_words += cell_room(cell);
-        cell->generation = 0;
-    }
+    cell->generation = 0;
+    if (copied) aoi->copy_words += cell_room(cell);
     return true;
 }
 
@@ -164,7 +188,7 @@ static void cell_shrink(struct aoi *aoi, struct cell *cell)
         /* A failure to shrink leaves the larger block. */
         if (cell->count < cell_room(cell) / 4 && cell_reblock(aoi, cell, pool_class_for(cell->count + 1), false))
             return;
-    } else if (cell->block_class > 2 && cell->count <= pool_class_size(cell->block_class - 2u)) {
+    } else if (cell->block_class > 2 && cell->count <= class_size(cell->block_class - 2u)) {
         if (!cell_reblock(aoi, cell, pool_class_for(cell->count + 1), false)) return;
     }
 }
@@ -193,26 +217,32 @@ void cell_remove_at(struct aoi *aoi, struct page *page, struct cell *cell, uint3
     cell_shrink(aoi, cell);
 }
 
-void cell_cut_tail(struct aoi *aoi, struct page *page, struct cell *cell)
+/* Which of eight words are this one, as bits. */
+static inline unsigned words_equal(const uint32_t *words, uint32_t word)
 {
-    cell->count -= cell->tail;
-    page->population -= cell->tail;
-    cell->tail = 0;
-    cell_copy_spoil(cell);
-    cell_shrink(aoi, cell);
+#if defined(__SSE2__)
+    __m128i all = _mm_set1_epi32((int)word);
+    __m128i low = _mm_cmpeq_epi32(_mm_loadu_si128((const __m128i *)words), all);
+    __m128i high = _mm_cmpeq_epi32(_mm_loadu_si128((const __m128i *)(words + 4)), all);
+    return (unsigned)_mm_movemask_ps(_mm_castsi128_ps(low)) | (unsigned)_mm_movemask_ps(_mm_castsi128_ps(high)) << 4;
+#else
+    unsigned equal = 0;
+    for (unsigned i = 0; i < 8; i++) equal |= (unsigned)(words[i] == word) << i;
+    return equal;
+#endif
 }
 
 uint32_t cell_search(const struct aoi *aoi, const struct cell *cell, uint32_t handle)
 {
     const uint32_t *handles = cell_handles(aoi, cell);
-    uint32_t i = 0, count = cell->count;
-    for (; i + 8 <= count; i += 8) {
-        unsigned hit = 0;
-        for (unsigned j = 0; j < 8; j++) hit |= (unsigned)(handles[i + j] == handle) << j;
-        if (hit) return i + (uint32_t)__builtin_ctz(hit);
+    uint32_t i = 0;
+    for (unsigned hit; i < cell->count; i += 8) { /* what lies behind the members may be read, but is not meant */
+        hit = words_equal(handles + i, handle);
+        if (!hit) continue;
+        i += (uint32_t)__builtin_ctz(hit);
+        break;
     }
-    while (i < count && handles[i] != handle) i++;
-    CHECK(i < count);
+    CHECK(i < cell->count);
     return i;
 }
 
@@ -237,7 +267,7 @@ static size_t copy_words_most(const struct aoi *aoi)
 
 bool cell_copy_make(struct aoi *aoi, struct cell *cell)
 {
-    if (!cell->copied) {
+    if (!cell->copied && cell->count) {
         unsigned block_class = pool_class_for(2 * (size_t)(cell->count + 1));
         if (aoi->copy_words + cell->count > copy_words_most(aoi)) return false;
         if (!cell_reblock(aoi, cell, block_class, true)) return false;

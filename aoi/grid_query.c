@@ -102,57 +102,111 @@ static void cell_look(struct circle *circle, const struct cell *cell)
     circle->waiting += cell->count;
 }
 
-/* Sees to fresh copies for a strip of cells; false: not all can have one. */
-static bool strip_copy(struct aoi *aoi, struct cell *cells, uint32_t count)
+/* Cells in rows of one page. */
+struct patch {
+    struct cell *corner;
+    uint32_t columns, rows;
+};
+
+/* Sees to fresh copies for all; false: not all can have one. */
+__attribute__((noinline)) static bool patch_copy(struct aoi *aoi, const struct patch *patch)
 {
     bool all = true;
-    for (uint32_t i = 0; i < count; i++) all &= cell_fresh(aoi, &cells[i]) || cell_copy_make(aoi, &cells[i]);
+    for (uint32_t row = 0; row < patch->rows; row++) {
+        struct cell *cell = patch->corner + row * PAGE_SIDE, *end = cell + patch->columns;
+        for (; cell < end; cell++) all &= cell_fresh(aoi, cell) || cell_copy_make(aoi, cell);
+    }
     return all;
 }
 
-/* Sifts a strip of adjacent cells, which all have fresh copies. */
-static inline void strip_sift(struct circle *circle, const struct cell *cells, uint32_t count)
+/* Sifts a patch of cells, which all have fresh copies. */
+static inline void patch_sift(struct circle *circle, const struct cell *corner, uint32_t columns, uint32_t rows)
 {
-    uint32_t *out = circle->found.out + circle->found.count;
-    out = circle->sift(circle->aoi->pool.words, cells, count, circle->packed_centre, circle->packed_limit, out);
-    circle->found.count = (size_t)(out - circle->found.out);
+    struct found *found = &circle->found;
+    struct sieve sieve = {.words = circle->aoi->pool.words,
+                          .centre = circle->packed_centre,
+                          .limit = circle->packed_limit,
+                          .columns = columns,
+                          .rows = rows};
+    found->count = (size_t)(circle->sift(&sieve, corner, found->out + found->count) - found->out);
 }
 
-static inline void strip_look(struct circle *circle, struct cell *cells, uint32_t count)
+/* The cells one by one, those with a fresh copy (if `fits`) and the others. */
+__attribute__((noinline)) static void patch_look_closely(struct circle *circle, const struct patch *patch, bool fits)
+{
+    for (uint32_t row = 0; row < patch->rows; row++) {
+        struct cell *cell = patch->corner + row * PAGE_SIDE, *end = cell + patch->columns;
+        for (; cell < end; cell++) {
+            if (fits && cell_fresh(circle->aoi, cell)) {
+                patch_sift(circle, cell, 1, 1);
+            } else {
+                cell_look(circle, cell);
+            }
+        }
+    }
+}
+
+static inline void patch_look(struct circle *circle, struct patch patch)
 {
     uint32_t members = 0;
     bool fresh = true;
-    for (uint32_t i = 0; i < count; i++) {
-        members += cells[i].count;
-        fresh &= cell_fresh(circle->aoi, &cells[i]);
-    }
-    if (!members) return;
-    bool fits = circle->sift && circle->found.count + circle->waiting + members + SIFT_MORE <= circle->found.room;
-    if (fits && (fresh || strip_copy(circle->aoi, cells, count))) {
-        strip_sift(circle, cells, count);
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (fits && cell_fresh(circle->aoi, &cells[i])) {
-            strip_sift(circle, &cells[i], 1);
-        } else {
-            cell_look(circle, &cells[i]);
+    for (uint32_t row = 0; row < patch.rows; row++) {
+        const struct cell *cell = patch.corner + row * PAGE_SIDE, *end = cell + patch.columns;
+        for (; cell < end; cell++) {
+            members += cell->count;
+            fresh &= cell_fresh(circle->aoi, cell);
         }
     }
+    bool fits = circle->sift && circle->found.count + circle->waiting + members + SIFT_MORE <= circle->found.room;
+    if (fits && (fresh || patch_copy(circle->aoi, &patch))) {
+        patch_sift(circle, patch.corner, patch.columns, patch.rows);
+    } else {
+        patch_look_closely(circle, &patch, fits);
+    }
+}
+
+/* A box in one layer that touches at most 2 x 2 pages; a walk over so little would cost more than the looking. */
+static inline void box_look(struct circle *circle, uint16_t layer, const struct box *box)
+{
+    for (uint32_t py = box->y0 >> PAGE_BITS; py <= box->y1 >> PAGE_BITS; py++) {
+        for (uint32_t px = box->x0 >> PAGE_BITS; px <= box->x1 >> PAGE_BITS; px++) {
+            struct page *page = page_find(circle->aoi, layer, px, py);
+            if (!page) continue;
+            uint32_t x0 = px << PAGE_BITS, x1 = x0 + PAGE_MASK, y0 = py << PAGE_BITS, y1 = y0 + PAGE_MASK;
+            if (x0 < box->x0) x0 = box->x0;
+            if (x1 > box->x1) x1 = box->x1;
+            if (y0 < box->y0) y0 = box->y0;
+            if (y1 > box->y1) y1 = box->y1;
+            patch_look(circle, (struct patch){page_cell(page, x0, y0), x1 - x0 + 1, y1 - y0 + 1});
+        }
+    }
+}
+
+static void box_walk(struct circle *circle, int32_t layer, struct box box)
+{
+    struct walk walk;
+    uint32_t cells;
+    walk_start(&walk, circle->aoi, layer, box);
+    for (struct cell *strip; (strip = walk_next(&walk, &cells));) patch_look(circle, (struct patch){strip, cells, 1});
 }
 
 size_t aoi_query_circle(struct aoi *aoi, struct position centre, uint32_t radius, int32_t layer, uint32_t *out,
                         size_t room)
 {
     struct circle circle;
-    struct walk walk;
-    uint32_t cells;
     if (aoi->copies_stale) copies_age(aoi);
     circle_open(&circle, aoi, centre, radius);
     circle.found = (struct found){.out = out, .room = room};
-    walk_start(&walk, aoi, layer, box_around(aoi, centre.x, centre.y, radius));
-    for (struct cell *strip; (strip = walk_next(&walk, &cells));) strip_look(&circle, strip, cells);
-    batch_end(&circle);
+    struct box box = box_around(aoi, centre.x, centre.y, radius);
+    bool one_layer = layer >= 0 || !aoi->pages_layered;
+    bool near =
+        (box.x1 >> PAGE_BITS) - (box.x0 >> PAGE_BITS) <= 1 && (box.y1 >> PAGE_BITS) - (box.y0 >> PAGE_BITS) <= 1;
+    if (one_layer && near && !box.empty) {
+        box_look(&circle, (uint16_t)(layer < 0 ? 0 : layer), &box);
+    } else {
+        box_walk(&circle, layer, box);
+    }
+    if (circle.waiting) batch_end(&circle);
     return circle.found.count;
 }
 

@@ -181,6 +181,14 @@ static bool join_pays(const struct aoi *aoi)
     return aoi->options.mode == AOI_RADIUS && !z_matters(aoi) && aoi->staged > aoi->count / 8;
 }
 
+/* The tick of blocks packs cell numbers into 16 bits. Differences of neighbours' are exact all the same, but for those
+ * of jumps across a vast world. */
+static bool block_pays(const struct aoi *aoi)
+{
+    bool vast = aoi->cells_x > UINT16_MAX || aoi->cells_y > UINT16_MAX;
+    return aoi->options.mode == AOI_BLOCK && !z_matters(aoi) && !(vast && aoi->jump_count);
+}
+
 /* The general way: any mode, z, radii and distances, one mover after the other. */
 static void tick_movers(struct aoi *aoi)
 {
@@ -195,7 +203,7 @@ void aoi_tick(struct aoi *aoi, aoi_sink *sink, void *context)
 {
     aoi->emitter.sink = sink;
     aoi->emitter.context = context;
-    if (aoi->options.mode == AOI_BLOCK && !z_matters(aoi)) {
+    if (block_pays(aoi)) {
         tick_block(aoi);
     } else if (join_pays(aoi)) {
         tick_join(aoi);

@@ -18,7 +18,7 @@
 #define CELLS      200
 #define WORLD      (CELL * CELLS)
 #define STEP       (CELL / 10)
-#define QUERIES    4000
+#define QUERIES    20000
 #define FOUND_ROOM (1u << 20)
 
 struct flags {
@@ -175,15 +175,16 @@ static void count_pair(void *context, uint64_t observer, uint64_t subject, bool 
 
 static void count_spans(void *context, const struct aoi_span *spans, size_t count)
 {
+    static const uint8_t sees[16] = {[AOI_SEE] = 1, [AOI_SEEN_BY] = 1, [AOI_SEE | AOI_SEEN_BY] = 2};
+    static const uint8_t unsees[16] = {[AOI_UNSEE] = 1, [AOI_UNSEEN_BY] = 1, [AOI_UNSEE | AOI_UNSEEN_BY] = 2};
     struct tally *tally = context;
+    uint64_t seen = 0, unseen = 0;
     for (size_t i = 0; i < count; i++) {
-        uint64_t pairs = (uint64_t)spans[i].count * (unsigned)__builtin_popcount(spans[i].change);
-        if (spans[i].change & (AOI_SEE | AOI_SEEN_BY)) {
-            tally->sees += pairs;
-        } else {
-            tally->unsees += pairs;
-        }
+        seen += (uint64_t)spans[i].count * sees[spans[i].change];
+        unseen += (uint64_t)spans[i].count * unsees[spans[i].change];
     }
+    tally->sees += seen;
+    tally->unsees += unseen;
 }
 
 /* ---- the world ---- */
@@ -320,76 +321,91 @@ static void figure_print(const struct scene *w, const char *figure, const char *
     fflush(stdout);
 }
 
-/* Circles around entities: ns an entity found. Each index has answered as many others just before, so that it is not
- * charged for the memory that the other one went through. */
-static double grid_queries(struct scene *w, uint32_t count, size_t *found)
+/* Circles around entities: ns an entity found. Each index is asked in a stretch of its own, of which the first round
+ * only warms it up: it goes once over the whole world. */
+static double grid_queries(struct scene *w, const struct position *centres, uint32_t count, size_t *found)
 {
     static uint32_t out[FOUND_ROOM];
     double start = now_ns();
     for (uint32_t i = 0; i < count; i++) {
-        *found += aoi_query_circle(w->aoi, w->at[draw(w) % w->count], CELL, -1, out, FOUND_ROOM);
+        *found += aoi_query_circle(w->aoi, centres[i], CELL, -1, out, FOUND_ROOM);
     }
     return now_ns() - start;
 }
 
-static double textbook_queries(struct scene *w, uint32_t count, size_t *found)
+static double textbook_queries(struct scene *w, const struct position *centres, uint32_t count, size_t *found)
 {
     static uint64_t out[FOUND_ROOM];
     double start = now_ns();
     for (uint32_t i = 0; i < count; i++) {
-        struct position at = w->at[draw(w) % w->count];
-        *found += textbook_query(&w->textbook, at.x, at.y, out, FOUND_ROOM);
+        *found += textbook_query(&w->textbook, centres[i].x, centres[i].y, out, FOUND_ROOM);
     }
     return now_ns() - start;
 }
 
 static struct sample measure_query(struct scene *w)
 {
-    double grid[5], textbook[5];
-    uint32_t sampled = w->count > 200000 || w->hotspot ? QUERIES / 20 : QUERIES;
-    for (int round = 0; round < 5; round++) {
-        size_t other = 0, grid_found = 0, textbook_found = 0;
-        uint64_t seed = w->random;
-        grid_queries(w, QUERIES, &other);
-        uint64_t timed_seed = w->random;
-        double ns = grid_queries(w, sampled, &grid_found);
-        size_t compared = grid_found;
-        ns += grid_queries(w, QUERIES - sampled, &grid_found);
-        grid[round] = ns / (double)grid_found;
-        w->random = seed;
-        textbook_queries(w, sampled, &other);
-        w->random = timed_seed;
-        textbook[round] = textbook_queries(w, sampled, &textbook_found) / (double)textbook_found;
-        if (compared != textbook_found) fail(1, "%s: queries found %zu and %zu", w->name, compared, textbook_found);
+    enum { ROUNDS = 6 };
+    static struct position centres[ROUNDS][QUERIES];
+    double grid[ROUNDS], textbook[ROUNDS];
+    size_t found[ROUNDS] = {0};
+    uint32_t sampled = w->count > 200000 || w->hotspot ? QUERIES / 50 : QUERIES / 5;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (uint32_t i = 0; i < QUERIES; i++) centres[round][i] = w->at[draw(w) % w->count];
     }
-    return (struct sample){median(grid, 5), median(textbook, 5)};
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t all;
+        double ns = grid_queries(w, centres[round], sampled, &found[round]);
+        all = found[round];
+        ns += grid_queries(w, centres[round] + sampled, QUERIES - sampled, &all);
+        grid[round] = ns / (double)all;
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t others = 0;
+        textbook[round] = textbook_queries(w, centres[round], sampled, &others) / (double)others;
+        if (others != found[round]) fail(1, "%s: queries found %zu and %zu", w->name, found[round], others);
+    }
+    return (struct sample){median(grid + 1, ROUNDS - 1), median(textbook + 1, ROUNDS - 1)};
 }
 
-/* Steps that stay within the cell, one at a time. */
+/* Everybody's next place: anywhere in the same cell. */
+static void shuffle_all(struct scene *w)
+{
+    for (uint32_t i = 0; i < w->count; i++) {
+        uint64_t r = draw(w);
+        w->next[i].x = w->at[i].x / CELL * CELL + (int32_t)(r % CELL);
+        w->next[i].y = w->at[i].y / CELL * CELL + (int32_t)((r >> 20) % CELL);
+    }
+}
+
+/* Steps that stay within the cell, one at a time: first all rounds of the grid, then those of the textbook, which ends
+ * where the grid did. */
 static struct sample measure_move_inside(struct scene *w)
 {
-    double grid[5], textbook[3];
-    for (int round = 0; round < 5; round++) {
-        for (uint32_t i = 0; i < w->count; i++) {
-            uint64_t r = draw(w);
-            w->next[i].x = w->at[i].x / CELL * CELL + (int32_t)(r % CELL);
-            w->next[i].y = w->at[i].y / CELL * CELL + (int32_t)((r >> 20) % CELL);
-        }
-        uint32_t moves = w->radius_mode ? w->sampled : w->count;
+    enum { ROUNDS = 5, TEXTBOOK_ROUNDS = 3 };
+    double grid[ROUNDS], textbook[TEXTBOOK_ROUNDS];
+    uint32_t moves = w->radius_mode ? w->sampled : w->count;
+    for (int round = 0; round < ROUNDS; round++) {
+        shuffle_all(w);
         double start = now_ns();
         for (uint32_t i = 0; i < moves; i++) {
             check_error(aoi_move(w->aoi, w->handles[i], w->next[i], count_spans, &w->tally));
         }
         grid[round] = (now_ns() - start) / moves;
-        start = now_ns();
-        textbook_moves(w, w->sampled);
-        if (round < 3) textbook[round] = (now_ns() - start) / w->sampled;
         memcpy(w->at, w->next, moves * sizeof *w->at);
-        for (uint32_t i = w->sampled; i < moves; i++) { /* keeps the two worlds equal */
-            textbook_move(&w->textbook, id_of(i).v, w->at[i].x, w->at[i].y);
-        }
     }
-    return (struct sample){median(grid, 5), median(textbook, 3)};
+    for (int round = 0; round < TEXTBOOK_ROUNDS; round++) {
+        if (round + 1 < TEXTBOOK_ROUNDS) {
+            shuffle_all(w);
+        } else {
+            memcpy(w->next, w->at, w->count * sizeof *w->at);
+        }
+        double start = now_ns();
+        textbook_moves(w, w->sampled);
+        textbook[round] = (now_ns() - start) / w->sampled;
+    }
+    textbook_moves(w, moves);
+    return (struct sample){median(grid, ROUNDS), median(textbook, TEXTBOOK_ROUNDS)};
 }
 
 static void measure_enter_leave(struct scene *w, struct sample *enter, struct sample *leave)
@@ -420,9 +436,9 @@ static void measure_enter_leave(struct scene *w, struct sample *enter, struct sa
 /* Everybody moves, with all events: ns a tick. The textbook goes first, so that its world is still the same. */
 static struct sample measure_tick(struct scene *w)
 {
-    enum { ROUNDS_MOST = 21 };
+    enum { ROUNDS_MOST = 41 };
     double grid[ROUNDS_MOST], textbook;
-    size_t rounds = w->flags->quick ? 7 : ROUNDS_MOST;
+    size_t rounds = w->count <= 100000 ? ROUNDS_MOST : w->flags->quick ? 7 : 21;
     walk_all(w);
     double start = now_ns();
     textbook_moves(w, w->sampled);
