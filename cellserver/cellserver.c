@@ -132,6 +132,8 @@ static void coordinator_deliver(void *context, struct cursor message, bool sure)
         cs->stats.malformed++;
     } else if (kind == MESSAGE_MAP) {
         map_received(cs, message);
+    } else if (kind == MESSAGE_BYE) {
+        closing_dismiss(cs);
     } else if (kind == MESSAGE_HEARTBEAT || kind == MESSAGE_WELCOME) {
         cs->coordinator.heard_us = cs->now_us; /* a WELCOME has been looked at before */
     } else {
@@ -213,6 +215,14 @@ static void coordinator_heartbeat(struct cellserver *cs)
     }
 }
 
+void coordinator_flush(struct cellserver *cs)
+{
+    while (cs->coordinator.known && session_fill(cs->coordinator.session, cs->now_us, &cs->packet)) {
+        outbox_push(cs->out, (struct output){.kind = OUTPUT_SEND, .node = NODE_COORDINATOR}, cs->packet.data,
+                    cs->packet.size);
+    }
+}
+
 static void coordinator_tick(struct cellserver *cs)
 {
     struct coordinator_link *link = &cs->coordinator;
@@ -220,10 +230,7 @@ static void coordinator_tick(struct cellserver *cs)
     if (silent && cs->now_us - link->hello_us >= HELLO_EVERY_US) coordinator_hello(cs);
     if (!link->known) return;
     if (cs->now_us - link->heartbeat_us >= HEARTBEAT_EVERY_US) coordinator_heartbeat(cs);
-    while (session_fill(link->session, cs->now_us, &cs->packet)) {
-        outbox_push(cs->out, (struct output){.kind = OUTPUT_SEND, .node = NODE_COORDINATOR}, cs->packet.data,
-                    cs->packet.size);
-    }
+    coordinator_flush(cs);
 }
 
 static void tell_moves_lost(struct cellserver *cs)
@@ -284,6 +291,7 @@ static void message(struct cellserver *cs, const struct event *in)
 static void peer_up(struct cellserver *cs, struct node_id node)
 {
     if (node_id_equal(node, NODE_COORDINATOR)) {
+        cs->coordinator.up = true;
         session_link_up(cs->coordinator.session, cs->now_us);
         if (!cs->coordinator.known) coordinator_hello(cs);
         return;
@@ -318,6 +326,8 @@ void cellserver_step(struct cellserver *cs, const struct event *in, uint64_t now
     case EVENT_FEED_UP: feed_up(cs, in, true); break;
     case EVENT_FEED_DOWN: feed_up(cs, in, false); break;
     case EVENT_PEER_DOWN:
+        if (node_id_equal(in->node, NODE_COORDINATOR)) cs->coordinator.up = false;
+        break;
     case EVENT_TIMEOUT:
     case EVENT_STORED: break;
     }

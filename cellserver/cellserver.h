@@ -28,6 +28,14 @@ void cellserver_close(struct cellserver *cs);
 void cellserver_step(struct cellserver *cs, const struct event *in, uint64_t now_us, struct outbox *out);
 uint64_t cellserver_deadline_us(const struct cellserver *cs); /* UINT64_MAX: none */
 
+/* The process is asked to end: says BYE to the coordinator. Steps go on as before until cellserver_closed: its leaves
+ * are with others and all is said, or nobody can take them, or it has waited for a few seconds. Once; more calls do
+ * nothing. */
+void cellserver_say_bye(struct cellserver *cs, uint64_t now_us, struct outbox *out);
+/* True after BYE, when there is nothing more to wait for; and when the coordinator has declared this process dead. */
+bool cellserver_closed(const struct cellserver *cs);
+bool cellserver_dismissed(const struct cellserver *cs); /* the latter */
+
 /* The tick interval the shell must keep: the world's after WELCOME. */
 uint64_t cellserver_tick_us(const struct cellserver *cs);
 bool cellserver_ready(const struct cellserver *cs); /* has the world and at least one leaf */

@@ -9,6 +9,7 @@
  *   standby.c    what our standbys are told, what waits for it  lease.c    who may serve: echoes, stamps, fences
  *   replica.c    leaves that we stand by for                    promote.c  a standby becomes the primary
  *   held.c       the content of a standby leaf              absent.c   gateways that are gone
+ *   closing.c    BYE                                            main.c     the program
  *   status.c     STATUS as JSON                                 cellserver.c  step, tick, coordinator link */
 #ifndef TERRANE_CELLSERVER_INTERNAL_H
 #define TERRANE_CELLSERVER_INTERNAL_H
@@ -34,6 +35,7 @@
 #define FORWARD_KEEP_US       UINT64_C(30000000) /* how long a former owner knows where an entity went */
 #define EVENT_KEEP_US         UINT64_C(3000000)  /* how long a map event is told to entities that arrive late */
 #define GATEWAY_GRACE_US      UINT64_C(10000000) /* entities of a gateway that has gone stay so long */
+#define CLOSING_US            UINT64_C(5000000)  /* after BYE a server waits so long for its leaves to move away */
 #define FORWARD_HOPS          8u
 
 enum entity_status { ENTITY_FREE, ENTITY_OWNED, ENTITY_GHOST };
@@ -156,8 +158,10 @@ struct cellserver {
     struct world world;
     int64_t strip;
     uint64_t now_us, tick, stray_us;
-    uint64_t lease_us;  /* how long a fresh answer gives leave to serve */
-    uint64_t published; /* times that all streams were published */
+    uint64_t lease_us;   /* how long a fresh answer gives leave to serve */
+    uint64_t published;  /* times that all streams were published */
+    uint64_t closing_us; /* when BYE was said; 0: not yet */
+    bool dismissed;      /* the coordinator has declared us dead */
     struct cellserver_stats stats;
     struct coordinator_link coordinator;
     struct ownership map;
@@ -372,6 +376,12 @@ void replica_drop_reader(struct cellserver *cs, uint32_t peer, const struct subs
 void promote_begin(struct cellserver *cs, struct held_leaf *leaf); /* the map says that it is ours */
 void promote_check(struct cellserver *cs);                         /* each step */
 void release_received(struct cellserver *cs, uint32_t peer, const struct release *m);
+
+/* cellserver.c */
+void coordinator_flush(struct cellserver *cs); /* what is queued for the coordinator goes out */
+
+/* closing.c */
+void closing_dismiss(struct cellserver *cs); /* the coordinator has said BYE */
 
 /* absent.c: gateways that are gone. */
 void absent_sync(struct cellserver *cs); /* after a map change */

@@ -118,6 +118,16 @@ static uint64_t tick_us(const void *core)
     return cellserver_tick_us(core);
 }
 
+static void say_bye(void *core, uint64_t now_us, struct outbox *out)
+{
+    cellserver_say_bye(core, now_us, out);
+}
+
+static bool closed(const void *core)
+{
+    return cellserver_closed(core);
+}
+
 static struct shell *open_shell(struct sink *sink)
 {
     char inbox[LIMIT_URL], sub[LIMIT_URL], query[LIMIT_URL], feeds[NODE_FEEDS + 1][LIMIT_URL];
@@ -171,9 +181,13 @@ int main(int argc, char **argv)
     program_identify(&options.info, flags.name[0] != '\0' ? flags.name : name, shell_urls(shell),
                      (uint32_t)flags.feeds);
     struct cellserver *cellserver = cellserver_open(&options);
-    shell_start(shell,
-                &(struct shell_core){.core = cellserver, .step = step, .deadline_us = deadline_us, .tick_us = tick_us});
+    shell_start(shell, &(struct shell_core){.core = cellserver,
+                                            .step = step,
+                                            .deadline_us = deadline_us,
+                                            .tick_us = tick_us,
+                                            .close = say_bye,
+                                            .closed = closed});
     program_ready(PROGRAM, &options.info);
     shell_run(shell);
-    program_leave(shell, EXIT_WELL);
+    program_leave(shell, cellserver_dismissed(cellserver) ? EXIT_NOT_HELD : EXIT_WELL);
 }

@@ -280,6 +280,7 @@ static void end(struct shell *s)
     link_flush(s->link);
     complain(s, loop_now_us());
     s->dispatching = false;
+    if (s->core.closed != NULL && s->core.closed(s->core.core)) shell_stop(s);
     shell_rearm(s);
 }
 
@@ -371,7 +372,15 @@ static void stop_came(void *context)
 {
     struct shell *s = context;
     say(s, LOG_INFO, "event=stop cause=signal");
-    shell_stop(s);
+    if (s->core.close == NULL || !s->started) {
+        shell_stop(s);
+        return;
+    }
+    begin(s);
+    s->core.close(s->core.core, loop_now_us(), &s->out);
+    carry_all(s);
+    step_stored(s);
+    end(s);
 }
 
 /* One descriptor a pipe: a coordinator of a large world needs more than the usual soft limit. */

@@ -27,6 +27,11 @@ struct shell_core {
     void (*step)(void *core, const struct event *in, uint64_t now_us, struct outbox *out);
     uint64_t (*deadline_us)(const void *core); /* UINT64_MAX: none */
     uint64_t (*tick_us)(const void *core); /* asked whenever the core has stepped; NULL: no ticks. Not when embedded */
+    /* A core that has something to say before the process ends: SIGTERM and SIGINT call `close`, once, and the loop
+     * ends when `closed` says so, asked whenever the core has stepped, even if no signal came. A second signal ends
+     * the process at once (loop.h). NULL, both: the first signal ends the loop. */
+    void (*close)(void *core, uint64_t now_us, struct outbox *out);
+    bool (*closed)(const void *core);
 };
 
 /* Where OUTPUT_STORE goes. The answer is shell_stored(token), at once or later, exactly once. Without a store it is
@@ -70,7 +75,8 @@ void shell_stored(struct shell *s, uint64_t token, enum terrane_error error, con
 /* Takes the core and gives it EVENT_START. Once. */
 void shell_start(struct shell *s, const struct shell_core *core);
 
-/* Runs until SIGTERM, SIGINT or shell_stop. Then call shell_finish and leave the process with _exit. */
+/* Runs until SIGTERM, SIGINT (see shell_core.close) or shell_stop. Then call shell_finish and leave the process with
+ * _exit. */
 void shell_run(struct shell *s);
 void shell_stop(struct shell *s);
 /* Gives nng's threads about 100 ms to send what was accepted. */

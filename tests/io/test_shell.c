@@ -4,6 +4,8 @@
 #include "io/shell.h"
 #include "proto/messages.h"
 
+#include <signal.h>
+
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
 
@@ -17,6 +19,7 @@ struct script {
     void (*react)(struct script *s, const struct event *in, uint64_t now_us, struct outbox *out);
     void *context;
     uint32_t stop_after_ticks;
+    bool said_bye;
 };
 
 static void script_step(void *core, const struct event *in, uint64_t now_us, struct outbox *out)
@@ -417,6 +420,46 @@ START_TEST(the_loop_gives_timeouts_and_messages)
 }
 END_TEST
 
+static void script_say_bye(void *core, uint64_t now_us, struct outbox *out)
+{
+    struct script *s = core;
+    (void)now_us, (void)out;
+    ck_assert(!s->said_bye);
+    s->said_bye = true;
+    s->stop_after_ticks = script_count(s, EVENT_TICK) + 3;
+}
+
+static bool script_closed(const void *core)
+{
+    const struct script *s = core;
+    return s->said_bye && script_count(s, EVENT_TICK) >= s->stop_after_ticks;
+}
+
+static void signal_at_tick(struct script *s, const struct event *in, uint64_t now_us, struct outbox *out)
+{
+    (void)now_us, (void)out;
+    if (in->kind == EVENT_TICK && script_count(s, EVENT_TICK) == 2) raise(SIGTERM);
+}
+
+START_TEST(a_core_that_says_bye_ends_the_loop_itself)
+{
+    struct script s = {.react = signal_at_tick, .tick_us = 10000};
+    struct link_fault fault;
+    enum terrane_error error = shell_open(&(struct shell_options){.link = {.inbox_url = ANY}}, &s.shell, &fault);
+    ck_assert_int_eq(error, TERRANE_ERR_OK);
+    s.deadline_us = UINT64_MAX;
+    shell_start(s.shell, &(struct shell_core){.core = &s,
+                                              .step = script_step,
+                                              .deadline_us = script_deadline_us,
+                                              .tick_us = script_tick_us,
+                                              .close = script_say_bye,
+                                              .closed = script_closed});
+    shell_run(s.shell);
+    ck_assert(script_closed(&s));
+    script_close(&s);
+}
+END_TEST
+
 START_TEST(node_ids_are_above_the_reserved_and_never_the_same)
 {
     struct node_id a = shell_node_id(), b = shell_node_id();
@@ -431,4 +474,5 @@ SUITE_MAIN("shell", start_comes_first_and_links_carry_packets_and_frames, messag
            an_outbox_filled_by_calls_is_carried_out_by_flush, a_store_may_answer_at_once_or_later,
            without_a_store_the_answer_is_that_there_is_none, a_query_that_the_core_ignores_is_answered_with_a_fault,
            a_status_answer_carries_the_links_counters_too, the_loop_ticks_at_the_rate_that_the_core_wants,
-           the_loop_gives_timeouts_and_messages, node_ids_are_above_the_reserved_and_never_the_same)
+           the_loop_gives_timeouts_and_messages, a_core_that_says_bye_ends_the_loop_itself,
+           node_ids_are_above_the_reserved_and_never_the_same)

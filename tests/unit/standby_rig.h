@@ -161,6 +161,7 @@ static inline void stand_deliver(struct stand *s, struct node_id to, const uint8
     uint64_t lost;
     ck_assert_int_eq(packet_decode(bytes, size, &packet), TERRANE_ERR_OK);
     if (packet.to.v == 0) return; /* HELLO */
+    if (node_id_equal(to, NODE_COORDINATOR)) to = stand_node[STAND_COORDINATOR];
     for (int peer = 0; peer < STAND_PEERS; peer++) {
         if (!node_id_equal(to, stand_node[peer]) || s->gone[peer]) continue;
         ck_assert_int_eq(session_receive(s->session[peer], s->now_us, &packet, stand_take, &s->told[peer], &lost),
@@ -297,7 +298,7 @@ static inline void stand_open(struct stand *s, const struct world *world)
     info.node = STAND_SELF;
     snprintf(info.name, sizeof info.name, "self");
     s->server = cellserver_open(
-        &(struct cellserver_options){.info = info, .coordinator_url = "tcp://127.0.0.1:7070", .entities = 1024});
+        &(struct cellserver_options){.info = info, .coordinator_url = "tcp://127.0.0.1:7070", .entities = 16384});
     for (int peer = 0; peer < STAND_PEERS; peer++) {
         s->session[peer] = session_open(&(struct session_options){.self = stand_node[peer], .peer = STAND_SELF});
     }
