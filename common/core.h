@@ -65,10 +65,11 @@ enum output_kind {
     OUTPUT_LOG,         /* bytes: one logfmt line without time and level; `level` says how bad */
 };
 
-/* What a core may ask of the store. Both are msgpack arrays in bytes (proto/store.h). */
+/* What a core may ask of the store. All are msgpack arrays in bytes (proto/store.h). */
 enum store_operation {
     STORE_LOAD, /* read the world's map: EVENT_STORED.bytes holds it */
     STORE_SAVE, /* write changed leaves, fenced by term and epoch */
+    STORE_LEAD, /* take, renew or give back the world's leadership: EVENT_STORED.bytes says who leads */
 };
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };

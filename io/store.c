@@ -1,14 +1,13 @@
 #include "io/store.h"
 
 #include "common/check.h"
+#include "io/store_address.h"
 #include "io/store_values.h"
 
 #include <hiredis/adapters/libev.h>
 #include <hiredis/async.h>
 
-#include <arpa/inet.h>
 #include <inttypes.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,10 @@
 /* States of the connection:
  *
  *   DOWN --retry timer--> CONNECTING --connected, AUTH answered--> UP
- *   CONNECTING --refused, watchdog--> DOWN      UP --broken, watchdog--> DOWN
+ *   CONNECTING --refused, watchdog--> DOWN      UP --broken, watchdog, not a master (any more)--> DOWN
+ *
+ * With sentinels it is DOWN --retry timer--> ASKING --the master's place--> CONNECTING, and ASKING --refused, watchdog,
+ * no such master--> DOWN: each attempt asks the next sentinel, for what was true before the failure may be so no more.
  *
  * A context that we give up is first forgotten (s->redis = NULL) and then freed, so that every callback that hiredis
  * still makes for it finds itself a stranger and does nothing. An operation waits for UP until its own deadline. */
@@ -25,18 +27,18 @@
 #define RETRY_US     UINT64_C(50000)
 #define RETRY_MAX_US UINT64_C(1000000)
 #define WORLD_MAX    63u
-#define KEYS         3u
-#define HOSTS_MAX    8u
-#define HEAD         6u /* EVAL script 3 KEY KEY KEY */
+#define KEYS         4u
+#define HEAD         7u /* EVAL script 4 KEY KEY KEY KEY */
 
-enum store_state { STORE_DOWN, STORE_CONNECTING, STORE_UP };
+enum store_state { STORE_DOWN, STORE_ASKING, STORE_CONNECTING, STORE_UP };
 
 struct store {
     struct store_options options;
     struct store_counters counters;
-    char hosts[HOSTS_MAX][112], user[128], password[256]; /* hosts: numeric, or one unix path */
-    uint32_t host_count, host_next;
-    int port; /* 0: a unix path */
+    char user[128], password[256];
+    struct store_address address;
+    uint32_t place_next;
+    struct store_place master; /* where the sentinels say it is */
     char keys[KEYS][96];
     enum store_state state;
     redisAsyncContext *redis;
@@ -83,7 +85,7 @@ static void store_answer(struct store *s, enum terrane_error error)
         s->counters.answered++;
     else
         s->counters.failed++;
-    bool read = error == TERRANE_ERR_OK && s->operation == STORE_LOAD;
+    bool read = error == TERRANE_ERR_OK && s->operation != STORE_SAVE;
     s->options.stored(s->options.context, s->token, error, read ? s->answer.data : NULL, read ? s->answer.size : 0);
 }
 
@@ -117,13 +119,33 @@ static void take_values(struct store *s, const redisReply *reply)
     }
 }
 
+static const char *operation_name(enum store_operation operation)
+{
+    switch (operation) {
+    case STORE_LOAD: return "load";
+    case STORE_SAVE: return "save";
+    case STORE_LEAD: return "lead";
+    }
+    return "";
+}
+
+static const char *operation_script(enum store_operation operation)
+{
+    switch (operation) {
+    case STORE_LOAD: return store_script_load();
+    case STORE_SAVE: return store_script_save();
+    case STORE_LEAD: return store_script_lead();
+    }
+    return "";
+}
+
 static enum terrane_error reply_error(struct store *s, const redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_ERROR) {
         bool conflict = strncmp(reply->str, "CONFLICT", 8) == 0;
         if (conflict) s->counters.conflicts++;
-        store_log(s, LOG_ERROR, "event=store_refused operation=%s reason=\"%.200s\"",
-                  s->operation == STORE_LOAD ? "load" : "save", reply->str);
+        store_log(s, LOG_ERROR, "event=store_refused operation=%s reason=\"%.200s\"", operation_name(s->operation),
+                  reply->str);
         return conflict ? TERRANE_ERR_STORE_CONFLICT : TERRANE_ERR_STORE_UNAVAILABLE;
     }
     if (s->operation == STORE_SAVE)
@@ -131,7 +153,8 @@ static enum terrane_error reply_error(struct store *s, const redisReply *reply)
     if (reply->type != REDIS_REPLY_ARRAY) return TERRANE_ERR_MESSAGE_TYPE;
     take_values(s, reply);
     writer_clear(&s->answer);
-    return map_of_values(&s->values, &s->answer);
+    return s->operation == STORE_LOAD ? map_of_values(&s->values, &s->answer)
+                                      : leader_of_values(&s->values, &s->answer);
 }
 
 static void on_reply(redisAsyncContext *redis, void *message, void *token)
@@ -141,7 +164,10 @@ static void on_reply(redisAsyncContext *redis, void *message, void *token)
     if (redis != s->redis || !s->busy || !s->sent || (uint64_t)(uintptr_t)token != (uint64_t)(uintptr_t)s->token)
         return;
     /* Without a reply the connection is ending; store_drop answers. */
-    if (reply != NULL) store_answer(s, reply_error(s, reply));
+    if (reply == NULL) return;
+    bool demoted = reply->type == REDIS_REPLY_ERROR && strstr(reply->str, "READONLY") != NULL;
+    store_answer(s, reply_error(s, reply));
+    if (demoted && redis == s->redis) store_drop(s, "the server is a replica");
 }
 
 static void store_send(struct store *s)
@@ -151,9 +177,8 @@ static void store_send(struct store *s)
     const char **argv = calloc(HEAD + count, sizeof *argv);
     size_t *sizes = calloc(HEAD + count, sizeof *sizes);
     CHECK(argv != NULL && sizes != NULL);
-    const char *head[HEAD] = {"EVAL",     s->operation == STORE_LOAD ? store_script_load() : store_script_save(),
-                              "3",        s->keys[0],
-                              s->keys[1], s->keys[2]};
+    const char *head[HEAD] = {"EVAL",    operation_script(s->operation), "4", s->keys[0], s->keys[1], s->keys[2],
+                              s->keys[3]};
     for (uint32_t i = 0; i < HEAD; i++) {
         argv[i] = head[i];
         sizes[i] = strlen(head[i]);
@@ -190,6 +215,34 @@ static void on_auth(redisAsyncContext *redis, void *message, void *unused)
         store_is_up(s);
 }
 
+static void store_attach(struct store *s, const struct store_place *place);
+
+static void on_master(redisAsyncContext *redis, void *message, void *unused)
+{
+    struct store *s = redis->data;
+    const redisReply *reply = message;
+    char reason[160];
+    (void)unused;
+    if (redis != s->redis || reply == NULL) return;
+    bool pair = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+                reply->element[0]->type == REDIS_REPLY_STRING && reply->element[1]->type == REDIS_REPLY_STRING;
+    if (!pair) {
+        const char *why = reply->type == REDIS_REPLY_ERROR ? reply->str : "the sentinel knows no such master";
+        snprintf(reason, sizeof reason, "%s: %s", s->address.master, why);
+        store_drop(s, reason);
+        return;
+    }
+    if (!store_place_numeric(reply->element[0]->str, reply->element[1]->str, &s->master)) {
+        snprintf(reason, sizeof reason, "the sentinel names %.80s, which is no address", reply->element[0]->str);
+        store_drop(s, reason);
+        return;
+    }
+    s->redis = NULL;
+    redisAsyncFree(redis);
+    s->state = STORE_CONNECTING;
+    store_attach(s, &s->master);
+}
+
 static void on_connect(const redisAsyncContext *redis, int status)
 {
     struct store *s = redis->data;
@@ -199,6 +252,10 @@ static void on_connect(const redisAsyncContext *redis, int status)
         snprintf(reason, sizeof reason, "%s", redis->errstr);
         s->redis = NULL; /* hiredis frees it when this callback is over */
         store_drop(s, reason);
+        return;
+    }
+    if (s->state == STORE_ASKING) {
+        (void)redisAsyncCommand(s->redis, on_master, NULL, "SENTINEL get-master-addr-by-name %s", s->address.master);
         return;
     }
     /* The first answer counts, not the connection: a stopped server's kernel still accepts. If the command can't be
@@ -222,15 +279,13 @@ static void on_disconnect(const redisAsyncContext *redis, int status)
     store_drop(s, reason);
 }
 
-static void store_connect(struct store *s)
+static void store_attach(struct store *s, const struct store_place *place)
 {
-    /* All addresses of a name have their turn: "localhost" may be two, with a server on one of them. */
-    const char *host = s->hosts[s->host_next++ % s->host_count];
-    redisAsyncContext *redis = s->port == 0 ? redisAsyncConnectUnix(host) : redisAsyncConnect(host, s->port);
+    redisAsyncContext *redis =
+        place->port == 0 ? redisAsyncConnectUnix(place->host) : redisAsyncConnect(place->host, place->port);
     CHECK(redis != NULL);
     s->redis = redis;
     redis->data = s;
-    s->state = STORE_CONNECTING;
     if (redis->err != 0) {
         char reason[160];
         snprintf(reason, sizeof reason, "%s", redis->errstr);
@@ -240,8 +295,17 @@ static void store_connect(struct store *s)
     redisLibevAttach(s->options.loop, redis);
     redisAsyncSetConnectCallback(redis, on_connect);
     redisAsyncSetDisconnectCallback(redis, on_disconnect);
+    ev_timer_stop(s->options.loop, &s->watchdog_connect);
     ev_timer_set(&s->watchdog_connect, seconds(s->options.timeout_us), 0);
     ev_timer_start(s->options.loop, &s->watchdog_connect);
+}
+
+static void store_connect(struct store *s)
+{
+    /* All sentinels, or all addresses of a name, have their turn: "localhost" may be two, with a server on one. */
+    const struct store_place *place = &s->address.places[s->place_next++ % s->address.count];
+    s->state = s->address.master[0] == '\0' ? STORE_CONNECTING : STORE_ASKING;
+    store_attach(s, place);
 }
 
 static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
@@ -284,7 +348,9 @@ void store_execute(struct store *s, enum store_operation operation, uint64_t tok
     s->operation = operation;
     s->token = token;
     value_list_clear(&s->arguments);
-    enum terrane_error error = operation == STORE_SAVE ? values_of_map(bytes, size, &s->arguments) : TERRANE_ERR_OK;
+    enum terrane_error error = TERRANE_ERR_OK;
+    if (operation == STORE_SAVE) error = values_of_map(bytes, size, &s->arguments);
+    if (operation == STORE_LEAD) error = values_of_lead(bytes, size, &s->arguments);
     if (error != TERRANE_ERR_OK) {
         store_answer(s, error);
         return;
@@ -295,48 +361,9 @@ void store_execute(struct store *s, enum store_operation operation, uint64_t tok
     store_send(s);
 }
 
-/* A name is looked up here, once: later, in the loop, it would block. */
-static enum terrane_error look_up(struct store *s, const char *host, char *fault, size_t room)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
-    int result = getaddrinfo(host, NULL, &hints, &found);
-    for (const struct addrinfo *at = found; result == 0 && at != NULL && s->host_count < HOSTS_MAX; at = at->ai_next) {
-        result = getnameinfo(at->ai_addr, at->ai_addrlen, s->hosts[s->host_count], sizeof s->hosts[0], NULL, 0,
-                             NI_NUMERICHOST);
-        s->host_count++;
-    }
-    if (found != NULL) freeaddrinfo(found);
-    if (result == 0) return TERRANE_ERR_OK;
-    snprintf(fault, room, "the store's host \"%s\" can't be found: %s", host, gai_strerror(result));
-    return TERRANE_ERR_ADDRESS;
-}
-
-static enum terrane_error resolve(struct store *s, const char *address, char *fault, size_t room)
-{
-    char host[256], *end = NULL;
-    const char *colon = strrchr(address, ':');
-    if (strncmp(address, "unix:", 5) == 0) {
-        snprintf(s->hosts[0], sizeof s->hosts[0], "%s", address + 5);
-        s->host_count = 1;
-        if (strlen(address + 5) > 0 && strlen(address + 5) < 108) return TERRANE_ERR_OK;
-        snprintf(fault, room, "the store's path \"%s\" is empty or longer than 107 bytes", address + 5);
-        return TERRANE_ERR_ADDRESS;
-    }
-    unsigned long port = colon == NULL ? 0 : strtoul(colon + 1, &end, 10);
-    size_t length = colon == NULL ? 0 : (size_t)(colon - address);
-    if (length == 0 || length >= sizeof host || *end != '\0' || port < 1 || port > 65535) {
-        snprintf(fault, room, "the store's address \"%s\" is neither HOST:PORT nor unix:PATH", address);
-        return TERRANE_ERR_ADDRESS;
-    }
-    bool bracketed = length > 2 && address[0] == '[' && address[length - 1] == ']';
-    snprintf(host, sizeof host, "%.*s", (int)(bracketed ? length - 2 : length), bracketed ? address + 1 : address);
-    s->port = (int)port;
-    return look_up(s, host, fault, room);
-}
-
 static enum terrane_error take_options(struct store *s, const struct store_options *options, char *fault, size_t room)
 {
-    static const char *const parts[KEYS] = {"map", "meta", "servers"};
+    static const char *const parts[KEYS] = {"map", "meta", "servers", "leader"};
     const char *user = options->user == NULL ? "" : options->user;
     const char *password = options->password == NULL ? "" : options->password;
     size_t length = options->world == NULL ? 0 : strlen(options->world);
@@ -354,7 +381,7 @@ static enum terrane_error take_options(struct store *s, const struct store_optio
     /* The braces make the keys of one world one slot of a cluster, as a script needs it. */
     for (uint32_t i = 0; i < KEYS; i++)
         snprintf(s->keys[i], sizeof s->keys[i], "terrane:{%s}:%s", options->world, parts[i]);
-    return resolve(s, options->address, fault, room);
+    return store_address_parse(options->address, &s->address, fault, room);
 }
 
 enum terrane_error store_open(const struct store_options *options, struct store **out, char *fault, size_t room)

@@ -5,6 +5,9 @@
  * connections. After a TIMED_OUT the operation may have happened or not; repeating it with the same bytes is right.
  * The connection is made anew, with back-off, whenever it breaks or the watchdog cut it.
  *
+ * With sentinels each connection begins with asking one of them where the master is, and a server that turns out to be
+ * a replica is left.
+ *
  * Memory: opaque; bytes are borrowed for each call. */
 #ifndef TERRANE_IO_STORE_H
 #define TERRANE_IO_STORE_H
@@ -16,7 +19,7 @@ struct ev_loop; /* libev's */
 
 struct store_options {
     struct ev_loop *loop;
-    const char *address;         /* HOST:PORT, [IPV6]:PORT or unix:PATH; a name is looked up once, by store_open */
+    const char *address;         /* io/store_address.h; names are looked up once, by store_open */
     const char *user, *password; /* NULL or "": no AUTH; a password alone is the default user's */
     const char *world;           /* keys are terrane:{WORLD}:...; 1 to 63 characters, no braces */
     uint64_t timeout_us;         /* of an operation or a connection attempt; 0: 1,000,000 */
@@ -33,9 +36,9 @@ enum terrane_error store_open(const struct store_options *options, struct store 
 /* What is under way stays unanswered. NULL is fine. */
 void store_close(struct store *s);
 
-/* `stored` errors: OK (LOAD: bytes are a store_map, proto/store.h), STORE_UNAVAILABLE (not connected, or Redis refused
- * it), TIMED_OUT, STORE_CONFLICT, MESSAGE_* (what is stored, or what is to be, is malformed), QUEUE_FULL (another
- * operation is under way). */
+/* `stored` errors: OK (LOAD: bytes are a store_map, LEAD: a store_leader, proto/store.h), STORE_UNAVAILABLE (not
+ * connected, or Redis refused it), TIMED_OUT, STORE_CONFLICT, MESSAGE_* (what is stored, or what is to be, is
+ * malformed), QUEUE_FULL (another operation is under way). */
 void store_execute(struct store *s, enum store_operation operation, uint64_t token, const uint8_t *bytes, size_t size);
 
 struct store_counters {

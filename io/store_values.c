@@ -84,6 +84,27 @@ static const char script_load[] =
     "end\n"
     "return out\n";
 
+/* A leader that somebody wrote by hand in another form is nobody. */
+static const char script_lead[] =
+    "local held, leader = redis.call('GET', KEYS[4]), nil\n"
+    "if held then\n"
+    "  local well, value = pcall(cjson.decode, held)\n"
+    "  if well and type(value) == 'table' and type(value.node) == 'string' then leader = value end\n"
+    "end\n"
+    "local term = redis.call('EXISTS', KEYS[1]) == 1 and redis.call('HGET', KEYS[2], 'term') or '0'\n"
+    "local rev = term ~= '0' and redis.call('HGET', KEYS[2], 'rev') or '0'\n"
+    "if not leader or leader.node == ARGV[1] then\n"
+    "  if ARGV[3] == '0' then\n"
+    "    if leader then redis.call('DEL', KEYS[4]) end\n"
+    "    leader = nil\n"
+    "  elseif leader or term ~= '0' or ARGV[4] == '1' then\n"
+    "    redis.call('SET', KEYS[4], ARGV[2], 'PX', ARGV[3])\n"
+    "    leader = cjson.decode(ARGV[2])\n"
+    "  end\n"
+    "end\n"
+    "leader = leader or {node = '', name = '', inbox = ''}\n"
+    "return {leader.node, tostring(leader.name), tostring(leader.inbox), term, rev}\n";
+
 const char *store_script_load(void)
 {
     return script_load;
@@ -92,6 +113,11 @@ const char *store_script_load(void)
 const char *store_script_save(void)
 {
     return script_save;
+}
+
+const char *store_script_lead(void)
+{
+    return script_lead;
 }
 
 void value_list_close(struct value_list *list)
@@ -229,6 +255,25 @@ enum terrane_error values_of_map(const uint8_t *bytes, size_t size, struct value
         add_json(out, &json);
     }
     while (store_next_gone_server(&m, name)) add_text(out, name);
+    writer_close(&json);
+    return TERRANE_ERR_OK;
+}
+
+enum terrane_error values_of_lead(const uint8_t *bytes, size_t size, struct value_list *out)
+{
+    struct store_lead m;
+    struct writer json = {0};
+    enum terrane_error error = store_lead_decode(bytes, size, &m);
+    if (error != TERRANE_ERR_OK) return error;
+    json_open(&json, '{');
+    json_key(&json, "node"), json_id(&json, m.node.v);
+    json_key(&json, "name"), json_text(&json, m.name);
+    json_key(&json, "inbox"), json_text(&json, m.url);
+    json_close(&json, '}');
+    add_uint(out, m.node.v);
+    add_json(out, &json);
+    add_uint(out, m.ttl_ms);
+    add_uint(out, m.even_empty ? 1 : 0);
     writer_close(&json);
     return TERRANE_ERR_OK;
 }
@@ -377,4 +422,19 @@ enum terrane_error map_of_values(const struct value_list *values, struct writer 
     if (r.error != TERRANE_ERR_OK) return r.error;
     if (r.at != values->count) return TERRANE_ERR_MESSAGE_TRAILING;
     return store_map_decode(out->data, out->size, &m);
+}
+
+enum terrane_error leader_of_values(const struct value_list *values, struct writer *out)
+{
+    struct value_reader r = {.list = values};
+    struct store_leader m;
+    m.node.v = read_uint(&r, UINT64_MAX);
+    read_text(&r, m.name, sizeof m.name);
+    read_text(&r, m.url, sizeof m.url);
+    m.term = read_uint(&r, UINT64_MAX);
+    m.rev = read_uint(&r, UINT64_MAX);
+    if (r.error != TERRANE_ERR_OK) return r.error;
+    if (r.at != values->count) return TERRANE_ERR_MESSAGE_TRAILING;
+    store_leader_encode(out, &m);
+    return store_leader_decode(out->data, out->size, &m);
 }

@@ -133,3 +133,47 @@ bool store_next_gone_server(struct store_map *m, char name[LIMIT_NAME])
     cursor_str(&m->gone_servers, name, LIMIT_NAME);
     return m->gone_servers.error == TERRANE_ERR_OK;
 }
+
+void store_lead_encode(struct writer *w, const struct store_lead *m)
+{
+    writer_array(w, 5);
+    writer_uint(w, m->node.v);
+    writer_str(w, m->name);
+    writer_str(w, m->url);
+    writer_uint(w, m->ttl_ms);
+    writer_bool(w, m->even_empty);
+}
+
+enum terrane_error store_lead_decode(const uint8_t *bytes, size_t size, struct store_lead *out)
+{
+    struct cursor c = cursor_of(bytes, size);
+    (void)cursor_array(&c, 5, 5);
+    out->node = node_read(&c);
+    text_plain_read(&c, out->name, sizeof out->name);
+    text_plain_read(&c, out->url, sizeof out->url);
+    out->ttl_ms = word_read(&c);
+    out->even_empty = cursor_bool(&c);
+    return cursor_end(&c);
+}
+
+void store_leader_encode(struct writer *w, const struct store_leader *m)
+{
+    writer_array(w, 5);
+    writer_uint(w, m->node.v);
+    writer_str(w, m->name);
+    writer_str(w, m->url);
+    writer_uint(w, m->term);
+    writer_uint(w, m->rev);
+}
+
+enum terrane_error store_leader_decode(const uint8_t *bytes, size_t size, struct store_leader *out)
+{
+    struct cursor c = cursor_of(bytes, size);
+    (void)cursor_array(&c, 5, 5);
+    out->node = node_or_none_read(&c);
+    text_plain_read(&c, out->name, sizeof out->name);
+    text_plain_read(&c, out->url, sizeof out->url);
+    out->term = number_read(&c);
+    out->rev = number_read(&c);
+    return cursor_end(&c);
+}

@@ -10,6 +10,12 @@
  *   head        [leader, term, world], the world as in WELCOME; nil for an empty store, rev is 0 then
  *   leaf        [quadkey, epoch, since, primary, standby, feed, primary's name, standby's name]
  *   server      [node_info, capacity]
+ * STORE_LEAD carries a store_lead and is answered by a store_leader. One coordinator at a time leads a world: the store
+ * keeps its name for ttl_ms, and gives the world to the next who asks after that. A world without a map goes only to
+ * who asks for it even so, so that whoever still has the map in memory can bring it back.
+ *
+ *   store_lead    [node, name, url, ttl_ms, even_empty]
+ *   store_leader  [node, name, url, term, rev]
  *
  * What it is not: the store's own representation (io/store, docs/STORE.md).
  * Memory: a decoded map points into the bytes. */
@@ -37,6 +43,19 @@ struct store_map {
     struct cursor leaves, gone_leaves, servers, gone_servers;
 };
 
+struct store_lead {
+    struct node_id node;                   /* who asks */
+    char name[LIMIT_NAME], url[LIMIT_URL]; /* its name and inbox, for people */
+    uint32_t ttl_ms;                       /* 0: gives the leadership back, if it has it */
+    bool even_empty;                       /* takes it even if the store holds no map */
+};
+
+struct store_leader {
+    struct node_id node; /* NODE_NONE: nobody leads */
+    char name[LIMIT_NAME], url[LIMIT_URL];
+    uint64_t term, rev; /* of the stored map; term 0: there is none */
+};
+
 /* Then four lists in order, each store_list(w, count) and its items. */
 void store_map_begin(struct writer *w, const struct store_map *m);
 void store_list(struct writer *w, uint32_t count);
@@ -51,5 +70,10 @@ bool store_next_leaf(struct store_map *m, struct store_leaf *leaf);
 bool store_next_gone_leaf(struct store_map *m, struct quadkey *leaf);
 bool store_next_server(struct store_map *m, struct store_server *server);
 bool store_next_gone_server(struct store_map *m, char name[LIMIT_NAME]);
+
+void store_lead_encode(struct writer *w, const struct store_lead *m);
+enum terrane_error store_lead_decode(const uint8_t *bytes, size_t size, struct store_lead *out) TERRANE_MUST_CHECK;
+void store_leader_encode(struct writer *w, const struct store_leader *m);
+enum terrane_error store_leader_decode(const uint8_t *bytes, size_t size, struct store_leader *out) TERRANE_MUST_CHECK;
 
 #endif
