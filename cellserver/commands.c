@@ -230,6 +230,8 @@ void command_handle(struct cellserver *cs, struct node_id gateway, uint32_t hops
         well = command_set_state(cs, gateway, hops, command);
     } else if (well && kind == MESSAGE_SET_RADIUS) {
         well = command_set_radius(cs, gateway, hops, command);
+    } else if (well && kind == MESSAGE_ATTACH) {
+        well = command_attach(cs, gateway, hops, command);
     } else if (well && kind == MESSAGE_MOVES) {
         command_moves(cs, gateway, hops, command);
     } else {

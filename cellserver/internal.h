@@ -305,6 +305,8 @@ void sort_ids(uint64_t *ids, size_t count);
 void command_handle(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor command);
 void command_enter(struct cellserver *cs, uint32_t peer, struct cursor message);
 void command_moves(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor message);
+/* attach.c. Whose the entity is changes; false: malformed. */
+bool command_attach(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor command);
 void command_result(struct cellserver *cs, struct node_id gateway, const struct result *result);
 
 /* queries.c */

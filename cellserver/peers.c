@@ -112,6 +112,7 @@ static bool may_say(enum node_role role, enum message_kind kind)
     case MESSAGE_LEAVE:
     case MESSAGE_SET_STATE:
     case MESSAGE_SET_RADIUS:
+    case MESSAGE_ATTACH:
     case MESSAGE_MOVES:
     case MESSAGE_EMIT:
     case MESSAGE_QUERY:
@@ -141,6 +142,7 @@ static bool may_say(enum node_role role, enum message_kind kind)
     case MESSAGE_EVENT:
     case MESSAGE_QUERY_RESULT:
     case MESSAGE_LOOKUP_RESULT:
+    case MESSAGE_ATTACHED:
     case MESSAGE_SNAPSHOT_REQUEST:
     case MESSAGE_MOVES_LOST:
     case MESSAGE_STATUS_REQUEST:
@@ -177,6 +179,7 @@ static bool peer_message(struct cellserver *cs, uint32_t at, enum message_kind k
     case MESSAGE_MOVES: command_moves(cs, peer->info.node, 0, message); return true;
     case MESSAGE_LEAVE:
     case MESSAGE_SET_STATE:
+    case MESSAGE_ATTACH:
     case MESSAGE_SET_RADIUS: command_handle(cs, peer->info.node, 0, message); return true;
     case MESSAGE_EMIT: event_emit(cs, at, message); return true;
     case MESSAGE_EVENT_RELAY: event_relay(cs, message); return true;

@@ -40,7 +40,10 @@
     X(CLOSED, closed, 30, "the handle or session is closed")                                                           \
     X(PEER_MISMATCH, peer_mismatch, 31, "the message is addressed to another incarnation")                             \
     X(WORLD_MISMATCH, world_mismatch, 32, "the world's constants differ")                                              \
-    X(VERSION_MISMATCH, version_mismatch, 33, "the protocol version differs")
+    X(VERSION_MISMATCH, version_mismatch, 33, "the protocol version differs")                                          \
+    X(ENTITY_REENTERED, entity_reentered, 34,                                                                          \
+      "its servers died together; it was entered again from what this gateway knew")                                   \
+    X(DETACHED, detached, 35, "another gateway has attached the entity")
 
 enum terrane_error {
 #define X(NAME, name, number, text) TERRANE_ERR_##NAME = number,

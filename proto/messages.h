@@ -49,6 +49,8 @@
     X(STANDBY_ACK, standby_ack, 36, SURE)   /* standby -> primary */                                                   \
     X(STANDBY_BEAT, standby_beat, 37, FAST) /* primary -> standby */                                                   \
     X(RELEASE, release, 38, SURE)           /* former primary -> new one: I serve that leaf no more */                 \
+    X(ATTACH, attach, 46, SURE)             /* gateway -> owner: that entity is mine from now on */                    \
+    X(ATTACHED, attached, 47, SURE)         /* owner -> gateway: the answer if it is so; else RESULT */                \
     X(STATUS_REQUEST, status_request, 40, QUERY)                                                                       \
     X(STATUS, status, 41, QUERY)                                                                                       \
     X(FAULT, fault, 42, QUERY) /* the answer to a query that can't be answered */                                      \
@@ -168,6 +170,19 @@ struct moves {
     uint32_t count; /* entities */
     struct cursor moves;
 };
+/* Another gateway, or another incarnation of one, takes an entity over. The owner's registers go by `sequence` from
+ * then on, as after ENTER. */
+struct attach {
+    uint64_t request, sequence;
+    struct entity_id id;
+    struct node_id former; /* only if it is still this gateway's; NODE_NONE: whoever's it is */
+};
+struct attached {
+    uint64_t request;
+    struct quadkey leaf;
+    struct entity_record record;
+};
+/* request 0: nobody asked; error DETACHED: another gateway has attached that entity. */
 struct result {
     uint64_t request;
     struct entity_id id;
@@ -307,7 +322,7 @@ struct refuse {
     uint32_t count;
     struct cursor items; /* accept_item, version 0 */
 };
-/* `command` is one ENTER-less gateway command (LEAVE, SET_STATE, SET_RADIUS, MOVES with one entity), inline. */
+/* `command` is one ENTER-less gateway command (LEAVE, SET_STATE, SET_RADIUS, ATTACH, MOVES with one entity), inline. */
 struct forward {
     struct node_id gateway;
     uint32_t hops; /* refused above 8 */
@@ -398,6 +413,10 @@ void set_state_encode(struct writer *w, const struct set_state *m);
 enum terrane_error set_state_decode(struct cursor c, struct set_state *m) TERRANE_MUST_CHECK;
 void set_radius_encode(struct writer *w, const struct set_radius *m);
 enum terrane_error set_radius_decode(struct cursor c, struct set_radius *m) TERRANE_MUST_CHECK;
+void attach_encode(struct writer *w, const struct attach *m);
+enum terrane_error attach_decode(struct cursor c, struct attach *m) TERRANE_MUST_CHECK;
+void attached_encode(struct writer *w, const struct attached *m);
+enum terrane_error attached_decode(struct cursor c, struct attached *m) TERRANE_MUST_CHECK;
 void result_encode(struct writer *w, const struct result *m);
 enum terrane_error result_decode(struct cursor c, struct result *m) TERRANE_MUST_CHECK;
 void owner_encode(struct writer *w, const struct owner *m);

@@ -1,5 +1,5 @@
-/* What gateways command and are answered: ENTER, LEAVE, SET_STATE, SET_RADIUS, MOVES, RESULT, OWNER, FORWARD,
- * MOVES_LOST. */
+/* What gateways command and are answered: ENTER, LEAVE, SET_STATE, SET_RADIUS, MOVES, ATTACH, ATTACHED, RESULT, OWNER,
+ * FORWARD, MOVES_LOST. */
 #include "proto/codec.h"
 
 #define FORWARD_HOPS_MAX 8u
@@ -120,6 +120,42 @@ bool moves_next(struct moves *m, struct move *move)
     return m->moves.error == TERRANE_ERR_OK;
 }
 
+void attach_encode(struct writer *w, const struct attach *m)
+{
+    head_write(w, MESSAGE_ATTACH, 4);
+    writer_uint(w, m->request);
+    writer_uint(w, m->sequence);
+    writer_uint(w, m->id.v);
+    writer_uint(w, m->former.v);
+}
+
+enum terrane_error attach_decode(struct cursor c, struct attach *m)
+{
+    head_read(&c, MESSAGE_ATTACH, 4);
+    m->request = number_read(&c);
+    m->sequence = number_read(&c);
+    m->id = id_read(&c);
+    m->former = node_or_none_read(&c);
+    return cursor_end(&c);
+}
+
+void attached_encode(struct writer *w, const struct attached *m)
+{
+    head_write(w, MESSAGE_ATTACHED, 3);
+    writer_uint(w, m->request);
+    writer_uint(w, m->leaf.v);
+    entity_record_write(w, &m->record);
+}
+
+enum terrane_error attached_decode(struct cursor c, struct attached *m)
+{
+    head_read(&c, MESSAGE_ATTACHED, 3);
+    m->request = number_read(&c);
+    m->leaf = quadkey_read(&c);
+    entity_record_read(&c, &m->record);
+    return cursor_end(&c);
+}
+
 void result_encode(struct writer *w, const struct result *m)
 {
     head_write(w, MESSAGE_RESULT, 4);
@@ -170,6 +206,7 @@ static enum terrane_error command_check(struct cursor command)
     struct leave leave;
     struct set_state set_state;
     struct set_radius set_radius;
+    struct attach attach;
     struct moves moves;
     enum message_kind kind = MESSAGE_FORWARD;
     enum terrane_error error = message_kind_of(command, &kind);
@@ -177,6 +214,7 @@ static enum terrane_error command_check(struct cursor command)
     if (kind == MESSAGE_LEAVE) return leave_decode(command, &leave);
     if (kind == MESSAGE_SET_STATE) return set_state_decode(command, &set_state);
     if (kind == MESSAGE_SET_RADIUS) return set_radius_decode(command, &set_radius);
+    if (kind == MESSAGE_ATTACH) return attach_decode(command, &attach);
     if (kind != MESSAGE_MOVES) return TERRANE_ERR_MESSAGE_RANGE;
     error = moves_decode(command, &moves);
     return error == TERRANE_ERR_OK && moves.count != 1 ? TERRANE_ERR_MESSAGE_RANGE : error;

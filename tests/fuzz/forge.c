@@ -190,6 +190,10 @@ static void forge_plain_command(struct forge *f, struct writer *w, enum message_
         m.state = input_bytes(f->in, input_choice(f->in, 40), &size);
         m.state_size = (uint32_t)size;
         set_state_encode(w, &m);
+    } else if (kind == MESSAGE_ATTACH) {
+        struct attach m = {forge_request(f), forge_sequence(f), forge_id(f), {0}};
+        if (input_choice(f->in, 2) == 0) m.former = forge_real_node(f);
+        attach_encode(w, &m);
     } else if (kind == MESSAGE_SET_RADIUS) {
         set_radius_encode(w, &(struct set_radius){forge_request(f), forge_sequence(f), forge_id(f), forge_radius(f)});
     } else {
@@ -199,9 +203,10 @@ static void forge_plain_command(struct forge *f, struct writer *w, enum message_
 
 static void forge_forward(struct forge *f, struct writer *w)
 {
-    static const enum message_kind kinds[] = {MESSAGE_LEAVE, MESSAGE_SET_STATE, MESSAGE_SET_RADIUS, MESSAGE_MOVES};
+    static const enum message_kind kinds[] = {MESSAGE_LEAVE, MESSAGE_SET_STATE, MESSAGE_SET_RADIUS, MESSAGE_MOVES,
+                                              MESSAGE_ATTACH};
     struct writer command = {0};
-    forge_plain_command(f, &command, kinds[input_choice(f->in, 4)]);
+    forge_plain_command(f, &command, kinds[input_choice(f->in, 5)]);
     struct forward m = {.gateway = forge_real_node(f), .hops = input_choice(f->in, 9)};
     m.command = cursor_of(command.data, command.size);
     forward_encode(w, &m);
@@ -216,6 +221,8 @@ static void forge_command(struct forge *f, struct writer *w, enum message_kind k
         forge_moves(f, w, input_choice(f->in, 6));
     } else if (kind == MESSAGE_RESULT) {
         result_encode(w, &(struct result){forge_request(f), forge_id(f), forge_error(f), forge_version(f)});
+    } else if (kind == MESSAGE_ATTACHED) {
+        attached_encode(w, &(struct attached){forge_request(f), forge_leaf(f), forge_record(f)});
     } else if (kind == MESSAGE_OWNER) {
         owner_encode(w, &(struct owner){forge_id(f), forge_version(f), forge_leaf(f)});
     } else if (kind == MESSAGE_FORWARD) {
@@ -402,7 +409,8 @@ void forge_message(struct forge *f, struct writer *w)
     enum message_kind kind = kinds[input_choice(f->in, sizeof kinds / sizeof *kinds)];
     if (kind <= MESSAGE_MAP_REQUEST)
         forge_member(f, w, kind);
-    else if (kind <= MESSAGE_OWNER || kind == MESSAGE_FORWARD || kind == MESSAGE_MOVES_LOST)
+    else if (kind <= MESSAGE_OWNER || kind == MESSAGE_FORWARD || kind == MESSAGE_MOVES_LOST || kind == MESSAGE_ATTACH ||
+             kind == MESSAGE_ATTACHED)
         forge_command(f, w, kind);
     else if (kind <= MESSAGE_LOOKUP_RESULT)
         forge_view(f, w, kind);

@@ -50,6 +50,21 @@ static void set_radius(struct writer *w)
     set_radius_encode(w, &(struct set_radius){.request = 3, .sequence = 6, .id = {7}, .radius = 16384});
 }
 
+static void attach(struct writer *w)
+{
+    attach_encode(w, &(struct attach){.request = 4, .sequence = 44, .id = {7}, .former = {500}});
+}
+
+static void attach_any(struct writer *w)
+{
+    attach_encode(w, &(struct attach){.request = 5, .sequence = 45, .id = {7}});
+}
+
+static void attached(struct writer *w)
+{
+    attached_encode(w, &(struct attached){.request = 4, .leaf = {19}, .record = walker});
+}
+
 static void moves(struct writer *w)
 {
     moves_begin(w, &(struct moves){.sequence = 41, .count = 2});
@@ -72,6 +87,11 @@ static void result_refused(struct writer *w)
     result_encode(w, &(struct result){.request = 1, .id = {7}, .error = TERRANE_ERR_ENTITY_EXISTS});
 }
 
+static void result_detached(struct writer *w)
+{
+    result_encode(w, &(struct result){.id = {7}, .error = TERRANE_ERR_DETACHED, .version = 1000});
+}
+
 static void owner(struct writer *w)
 {
     owner_encode(w, &(struct owner){.id = {7}, .version = 1001, .leaf = {19}});
@@ -83,6 +103,15 @@ static void forward_moves(struct writer *w)
     moves_begin(&command, &(struct moves){.sequence = 43, .count = 1});
     moves_add(&command, &(struct move){.id = {7}, .position = {1048600, 1048620, 0}, .yaw = 67});
     struct forward m = {.gateway = {500}, .hops = 1, .command = cursor_of(command.data, command.size)};
+    forward_encode(w, &m);
+    writer_close(&command);
+}
+
+static void forward_attach(struct writer *w)
+{
+    struct writer command = {0};
+    attach_any(&command);
+    struct forward m = {.gateway = {501}, .hops = 1, .command = cursor_of(command.data, command.size)};
     forward_encode(w, &m);
     writer_close(&command);
 }
@@ -107,13 +136,18 @@ const struct vector_case vector_cases_command[] = {
     {"leave", "entity 7", VECTOR_MESSAGE, leave},
     {"set_state", "three bytes", VECTOR_MESSAGE, set_state},
     {"set_radius", "entity 7 sees 16384 units far", VECTOR_MESSAGE, set_radius},
+    {"attach", "if it is still that node's", VECTOR_MESSAGE, attach},
+    {"attach", "whoever's it is", VECTOR_MESSAGE, attach_any},
+    {"attached", "a walker in leaf 03", VECTOR_MESSAGE, attached},
     {"moves", "two entities", VECTOR_MESSAGE, moves},
     {"moves", "none", VECTOR_MESSAGE, moves_none},
     {"result", "done", VECTOR_MESSAGE, result},
     {"result", "refused: the entity exists", VECTOR_MESSAGE, result_refused},
+    {"result", "nobody asked: another gateway has attached entity 7", VECTOR_MESSAGE, result_detached},
     {"owner", "of entity 7, in leaf 03", VECTOR_MESSAGE, owner},
     {"forward", "a move", VECTOR_MESSAGE, forward_moves},
     {"forward", "a leave, on its last hop", VECTOR_MESSAGE, forward_leave},
+    {"forward", "an attach", VECTOR_MESSAGE, forward_attach},
     {"moves_lost", "three packets", VECTOR_MESSAGE, moves_lost},
     {0},
 };

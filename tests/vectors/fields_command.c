@@ -50,6 +50,28 @@ static enum terrane_error set_radius_fields(struct cursor c, struct text *t)
     return error;
 }
 
+static enum terrane_error attach_fields(struct cursor c, struct text *t)
+{
+    struct attach m;
+    enum terrane_error error = attach_decode(c, &m);
+    if (error != TERRANE_ERR_OK) return error;
+    command_head(t, m.request, m.sequence);
+    text_uint(t, "id", m.id.v);
+    text_uint(t, "former", m.former.v);
+    return error;
+}
+
+static enum terrane_error attached_fields(struct cursor c, struct text *t)
+{
+    struct attached m;
+    enum terrane_error error = attached_decode(c, &m);
+    if (error != TERRANE_ERR_OK) return error;
+    text_uint(t, "request", m.request);
+    text_quadkey(t, "leaf", m.leaf);
+    text_record(t, "record", &m.record);
+    return error;
+}
+
 static enum terrane_error moves_fields(struct cursor c, struct text *t)
 {
     struct moves m;
@@ -125,6 +147,10 @@ bool command_fields(enum message_kind kind, struct cursor c, struct text *t, enu
         *error = set_state_fields(c, t);
     else if (kind == MESSAGE_SET_RADIUS)
         *error = set_radius_fields(c, t);
+    else if (kind == MESSAGE_ATTACH)
+        *error = attach_fields(c, t);
+    else if (kind == MESSAGE_ATTACHED)
+        *error = attached_fields(c, t);
     else if (kind == MESSAGE_MOVES)
         *error = moves_fields(c, t);
     else if (kind == MESSAGE_RESULT)
