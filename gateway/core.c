@@ -15,11 +15,12 @@ struct gateway *gateway_open(const struct gateway_options *options)
     g->wall_us = options->wall_us;
     g->timeout_us = options->request_timeout_us == 0 ? 10000000 : options->request_timeout_us;
     g->no_updates = options->no_updates;
+    g->no_reenter = options->no_reenter;
     g->callbacks = options->callbacks;
     g->context = options->context;
     g->peer_free = g->own_free = g->request_free = g->inquiry_free = g->pair_free = g->subject_free = SLOT_NONE;
     g->request_first = g->request_last = SLOT_NONE;
-    g->flush_us = UINT64_MAX;
+    g->flush_us = g->seek_us = g->watch_ask_us = UINT64_MAX;
     gateway_views_open(g);
     return g;
 }
@@ -38,7 +39,9 @@ void gateway_close(struct gateway *g)
     free(g->dirty);
     free(g->unsettled);
     free(g->watches);
+    free(g->owners);
     table_close(&g->own_index);
+    table_close(&g->seek_index);
     table_close(&g->watch_index);
     ownership_close(&g->map);
     writer_close(&g->message);
@@ -135,10 +138,11 @@ static void work(struct gateway *g)
     if (replicas_deadline_us(g->replicas) <= g->now_us) replicas_tick(g->replicas, g->now_us);
     if (g->now_us >= g->sweep_us) {
         g->sweep_us = g->now_us + SWEEP_US;
-        gateway_own_sweep(g);
         gateway_watch_sweep(g);
     }
+    gateway_seeks_work(g);
     gateway_watch_settle(g);
+    gateway_watch_retry(g);
     if (g->closing && g->own_live == 0 && g->request_open == 0) gateway_membership_bye(g);
     if (g->flush_us <= g->now_us) {
         flush(g);
@@ -175,6 +179,8 @@ uint64_t gateway_deadline_us(const struct gateway *g)
     if (!g->started) return UINT64_MAX;
     uint64_t due = g->sweep_us;
     if (g->flush_us < due) due = g->flush_us;
+    if (g->watch_ask_us < due) due = g->watch_ask_us;
+    if (g->seeks > 0 && g->seek_us < due) due = g->seek_us;
     const uint64_t others[] = {gateway_membership_deadline_us(g), gateway_peers_deadline_us(g),
                                gateway_requests_deadline_us(g), replicas_deadline_us(g->replicas)};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
@@ -216,7 +222,7 @@ const struct world *gateway_world(const struct gateway *g)
 bool gateway_calm(const struct gateway *g)
 {
     if (!gateway_is_ready(g) || g->request_open > 0 || g->notes.head < g->notes.count || g->dirty_count > 0 ||
-        g->unsettled_count > 0 || g->pairs_waiting > 0 || g->suspects > 0 || g->views_missing > 0)
+        g->unsettled_count > 0 || g->pairs_waiting > 0 || g->seeks > 0 || g->views_missing > 0)
         return false;
     for (uint32_t i = 0; i < g->peer_count; i++) {
         const struct peer *peer = &g->peers[i];

@@ -22,7 +22,7 @@ struct gateway_options {
     const char *coordinator_url;
     uint64_t wall_us; /* wall clock at open: first versions of entities start there (rises across sessions) */
     uint64_t request_timeout_us; /* 0: 10 s */
-    bool no_updates;
+    bool no_updates, no_reenter;
     struct terrane_callbacks callbacks;
     void *context;
 };
@@ -40,6 +40,8 @@ void gateway_flush(struct gateway *g, uint64_t now_us, struct outbox *out);
 void gateway_shutdown(struct gateway *g);
 bool gateway_closed(const struct gateway *g);
 
+/* Under which id it is known now: options.info.node until the coordinator has given that up. */
+struct node_id gateway_node(const struct gateway *g);
 bool gateway_is_ready(const struct gateway *g);
 const struct world *gateway_world(const struct gateway *g);
 enum terrane_error gateway_enter(struct gateway *g, const struct terrane_entity *entity, uint64_t *request);
@@ -54,6 +56,7 @@ enum terrane_error gateway_query_circle(struct gateway *g, double x, double y, d
 enum terrane_error gateway_query_rectangle(struct gateway *g, double min_x, double min_y, double max_x, double max_y,
                                            int layer, uint64_t *request);
 enum terrane_error gateway_find(struct gateway *g, uint64_t id, uint64_t *request);
+enum terrane_error gateway_attach(struct gateway *g, uint64_t id, uint64_t *request);
 size_t gateway_view(const struct gateway *g, uint64_t observer, uint64_t *ids, size_t room);
 bool gateway_get(const struct gateway *g, uint64_t id, struct terrane_entity *out);
 void gateway_stats(const struct gateway *g, struct terrane_stats *out);

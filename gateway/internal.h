@@ -1,7 +1,10 @@
 /* What the files of the gateway core share: its tables and who may call what. Private to gateway/.
  *
  * One struct gateway holds everything; each file keeps one noun of it:
- *   own.c         own entities: registers, owners, the commands of the API
+ *   own.c         own entities: registers, the commands of the API
+ *   owner.c       who owns an own entity: what servers say, what the map shows
+ *   seek.c        own entities whose owner is in doubt: asking for them, entering them again, giving them up
+ *   attach.c      taking entities over from another gateway or another incarnation of this one
  *   requests.c    everything that is answered by `done`: sending, repeating, time-outs, results
  *   query.c       queries and finds, which ask several servers
  *   views.c       pairs (observer, subject): what the servers say, what the streams know, what has been told
@@ -29,7 +32,8 @@
 #include "proto/session.h"
 #include "stream/replicas.h"
 
-#define SLOT_NONE UINT32_MAX
+#define SLOT_NONE  UINT32_MAX
+#define NODE_FIRST 16u /* ids below are aliases (common/core.h) */
 
 #define FLUSH_US               2000u  /* commands wait so long for company */
 #define ACK_US                 10000u /* acknowledgements alone wait longer: moves usually come first */
@@ -39,8 +43,17 @@
 #define COORDINATOR_SILENCE_US 1000000u
 #define PEER_SILENCE_US        2000000u /* unanswered sure messages for so long: dial again */
 #define RETRY_US               100000u  /* between tries of a command that found no owner */
+#define RETRY_FIRST_US         10000u   /* the first tries: a successor may be about to serve */
 #define FIND_AGAIN_US          200000u  /* an entity in transit has arrived by then */
-#define LOST_US                2000000u /* an owner that is gone may have handed over before; then OWNER comes in time */
+#define SEEK_US                500000u  /* OWNER of a successor comes sooner; only then is it worth asking */
+#define SEEK_SOON_US           50000u   /* somebody does not know (yet): again */
+#define SEEK_AHEAD_US          1000000u /* an owner that the map does not name for so long is asked about */
+#define SEEK_ROUND_US          1000000u /* answers to one round come sooner */
+#define SEEK_SILENT_US         5000000u /* who has not answered for so long is not waited for any more */
+#define SEEK_BATCH             256u     /* entities asked for at once */
+#define SEEK_ROUNDS            2u       /* all servers must say so often that they do not know it */
+#define REENTER_LEAP           4096u    /* more than the hand-offs that a gateway can have missed */
+#define REENTER_TRIES          8u
 #define LINGER_US              5000000u /* a leaf that is no longer needed is kept: who paces a border comes back */
 #define SWEEP_US               250000u
 #define KEPT_ITEMS             4096u /* an inquiry that found more gives the memory back */
@@ -71,9 +84,25 @@ struct own_view {
     uint32_t mark; /* pairs that the whole view in progress has named carry it */
 };
 
+/* Looking for the owner of an own entity (seek.c). */
+struct seek {
+    uint64_t due_us;   /* what comes next is due; 0: nothing is sought */
+    uint64_t began_us; /* first round */
+    uint64_t number;   /* of the LOOKUPs of the round that is open; 0: none is */
+    uint32_t open;     /* answers to come */
+    uint32_t rounds;   /* complete ones in which nobody knew it */
+    bool unsure;       /* somebody could not say */
+    struct node_id node;
+    uint64_t version; /* node owns it under that version, which is lower than we know; 0: nobody */
+};
+
 struct own {
     struct entity_id id;
     enum own_state state;
+    bool announced; /* the game has had `done` of its enter: what is seen may be told */
+    bool attaching; /* its ENTERING is an ATTACH */
+    bool blank;     /* its registers are not known before ATTACHED */
+    bool doubtful;  /* `peer` is the map's word; it has not spoken itself */
     struct position position;
     uint8_t yaw;
     uint16_t layer;
@@ -83,9 +112,15 @@ struct own {
     uint64_t state_sequence, radius_sequence;
     uint64_t version;
     uint32_t peer, peer_prev, peer_next; /* the owner as far as known */
-    struct quadkey leaf;
-    uint32_t leaf_epoch; /* of `leaf` when the owner spoke; 0: unknown */
-    uint64_t suspect_us; /* lost unless an owner speaks before; 0: no suspicion */
+    struct node_id left;                 /* doubtful: whom the map took the leaf from */
+    struct node_id asked;                /* ENTERING: to whom the ENTER or ATTACH went last */
+    struct position enter_position;      /* as ENTER says it, until it is known to be refused */
+    struct quadkey leaf;                 /* as the owner said; NONE: unknown */
+    uint32_t leaf_since;                 /* of `leaf` in the map by which its owner is known */
+    struct seek seek;
+    /* Entered again: versions below are of a life that is over; a LEAVE of that sequence ends such a life and no later
+     * one. 0: never. */
+    uint64_t life_version, life_sequence;
     struct own_view view;
     uint32_t pairs; /* list head */
     uint32_t requests, requests_last;
@@ -116,11 +151,13 @@ struct request {
     uint32_t own;
     uint64_t sequence, issued_us, retry_us;
     struct node_id sent_to;
-    uint32_t attempts;
+    uint32_t attempts, refusals;
+    bool silent;                 /* nobody waits for its `done`: an entity is entered again or taken over */
     uint32_t prev, next;         /* all requests in the order of issue; next also the free list */
     uint32_t own_prev, own_next; /* of one entity, in order */
     struct emit emit;            /* EMIT; payload is owned by the request */
     uint32_t inquiry;            /* QUERY, FIND */
+    uint64_t wire;               /* QUERY, FIND: the number that this round's answers carry; 0: not asked yet */
 };
 
 struct inquiry_ask {
@@ -137,7 +174,8 @@ struct inquiry {
     struct query_item *items;
     uint32_t item_count, item_room;
     enum terrane_error error;
-    bool again; /* find: the second round */
+    bool again;  /* find: the second round */
+    bool unsure; /* somebody could not say (yet) */
     uint32_t next;
 };
 
@@ -200,6 +238,7 @@ struct watch {
     uint32_t need;        /* own entities that need it */
     uint64_t unneeded_us; /* since when nobody does */
     uint64_t ask_us;      /* SUBSCRIBE again then; 0: not wanted */
+    uint32_t refusals;    /* since the leaf has this owner */
     struct node_id asked; /* the last to whom SUBSCRIBE went */
 };
 
@@ -234,7 +273,8 @@ struct gateway {
     struct node_info info;
     char coordinator_url[LIMIT_URL];
     uint64_t wall_us, start_us, now_us, timeout_us;
-    bool started, no_updates, stepping, closing, ready_told;
+    bool listed; /* the map names us, so servers take what we say */
+    bool started, no_updates, no_reenter, stepping, closing, ready_told;
     struct terrane_callbacks callbacks;
     void *context;
     struct outbox *out; /* of the step that runs */
@@ -245,6 +285,8 @@ struct gateway {
 
     struct ownership map;
     uint64_t leaves_signature;
+    struct node_id *owners; /* who owns a leaf, ascending by first leaf; each once */
+    uint32_t owner_count, owner_room;
     struct membership coordinator;
 
     struct peer *peers;
@@ -257,7 +299,10 @@ struct gateway {
     uint64_t sequence, version;
     uint32_t *dirty, *unsettled;
     uint32_t dirty_count, dirty_room, unsettled_count, unsettled_room;
-    uint32_t suspects, views_missing;
+    uint32_t seeks, views_missing;
+    struct table seek_index; /* number of a round -> own slot */
+    uint64_t seek_us;        /* no seek is due before; UINT64_MAX: none */
+    struct node_id former;   /* the incarnation under which servers may still hold what is ours; NONE: there was none */
 
     struct request *requests;
     uint32_t request_count, request_room, request_free, request_open, request_waiting, request_queued;
@@ -284,6 +329,7 @@ struct gateway {
     struct watch *watches;
     uint32_t watch_count, watch_room;
     struct table watch_index;
+    uint64_t watch_ask_us; /* no SUBSCRIBE is due before */
     uint64_t sweep_us;
 
     struct table events[2]; /* now and before */
@@ -295,45 +341,91 @@ struct gateway {
     struct gateway_counters counters;
 };
 
+/* It is the one for which its entity is ENTERING. */
+static inline bool enters(const struct request *r)
+{
+    return r->operation == TERRANE_ENTER || r->operation == TERRANE_ATTACH;
+}
+
 /* core.c */
 void gateway_want_flush(struct gateway *g, uint64_t delay_us);
 void gateway_to_entity(const struct gateway *g, const struct entity_record *record, struct terrane_entity *out);
 
 /* own.c */
-uint32_t gateway_own_find(const struct gateway *g, struct entity_id id); /* not the GONE */
+enum terrane_error gateway_usable(const struct gateway *g) TERRANE_MUST_CHECK; /* CLOSED, NOT_READY */
+uint32_t gateway_own_find(const struct gateway *g, struct entity_id id);       /* not the GONE */
 void gateway_own_set_peer(struct gateway *g, uint32_t slot, uint32_t peer);
-/* ENTER is answered well, or an owner has spoken: what was held goes out. */
+/* ENTER or ATTACH is answered well, or another owner has spoken: what was held goes out. */
 void gateway_own_entered(struct gateway *g, uint32_t slot);
+/* It is ENTERING again: its requests wait for the answer. */
+void gateway_own_hold(struct gateway *g, uint32_t slot);
 /* Out of the id table; its pairs are unsee'n; its requests but `except` are done with error. */
 void gateway_own_end(struct gateway *g, uint32_t slot, uint32_t except, enum terrane_error error);
 void gateway_own_free_if_over(struct gateway *g, uint32_t slot);
-/* Somebody who says that it owns the entity under that version. False: known to be outdated. */
-bool gateway_own_claim(struct gateway *g, uint32_t slot, struct node_id node, uint64_t version);
+void gateway_own_view_missing(struct gateway *g, uint32_t slot, bool missing);
 void gateway_own_view_whole(struct gateway *g, uint32_t slot, struct node_id node);
-/* Sends a LEAVE that nobody waits for. */
-void gateway_own_expel(struct gateway *g, uint32_t slot);
-void gateway_own_owner(struct gateway *g, struct node_id from, const struct owner *owner);
 void gateway_own_dirty(struct gateway *g, uint32_t slot);
 void gateway_own_unsettle(struct gateway *g, uint32_t slot);
 void gateway_own_record(const struct gateway *g, uint32_t slot, struct entity_record *out);
-/* Suspects entities whose owner is gone or was replaced; ends those whose time is over. */
-void gateway_own_suspect(struct gateway *g);
-void gateway_own_sweep(struct gateway *g);
+/* Fills the registers of a blank entity. */
+void gateway_own_learn(struct gateway *g, uint32_t slot, const struct entity_record *record);
 uint64_t gateway_own_next_version(struct gateway *g);
+enum terrane_error gateway_own_new(struct gateway *g, struct entity_id id, enum terrane_operation operation,
+                                   uint32_t *slot, uint32_t *request) TERRANE_MUST_CHECK;
+
+/* owner.c */
+/* Somebody who says that it owns the entity under that version. False: known to be outdated. */
+bool gateway_own_claim(struct gateway *g, uint32_t slot, struct node_id node, uint64_t version);
+void gateway_own_owner(struct gateway *g, struct node_id from, const struct owner *owner);
+/* Where an owner says that the entity stands. */
+void gateway_own_place(struct gateway *g, uint32_t slot, struct quadkey leaf);
+/* Sends a LEAVE that nobody waits for. */
+void gateway_own_expel(struct gateway *g, uint32_t slot);
+/* The same for a life before the entity was entered again, which somebody still holds. */
+void gateway_own_expel_former(struct gateway *g, uint32_t slot, struct node_id holder);
+/* Goes over to the map's successor if the owner as known is gone or was replaced. */
+void gateway_own_follow(struct gateway *g, uint32_t slot);
+void gateway_owners_follow(struct gateway *g);
+
+/* seek.c */
+void gateway_seek(struct gateway *g, uint32_t slot, uint64_t delay_us); /* or sooner, if that is decided */
+void gateway_seek_end(struct gateway *g, uint32_t slot);
+void gateway_seeks_work(struct gateway *g);
+void gateway_seeks_renew(struct gateway *g); /* the map has changed: open rounds ask anew */
+/* False: no seek waits for that answer. */
+bool gateway_seek_answer(struct gateway *g, struct node_id from, const struct lookup_result *result);
+/* Out of the world, and not entered again. */
+void gateway_own_lose(struct gateway *g, uint32_t slot, enum terrane_error why);
+
+/* attach.c */
+void gateway_attached(struct gateway *g, struct node_id from, const struct attached *attached);
+/* The owner of an entity that is to be attached is known: asks it. */
+void gateway_attach_found(struct gateway *g, uint32_t slot);
+/* An ENTER of a former incarnation may have been carried out: takes over what is there. */
+void gateway_attach_instead(struct gateway *g, uint32_t slot, struct node_id holder);
+void gateway_detached(struct gateway *g, struct node_id from, const struct result *result);
+/* The coordinator has given this incarnation up: goes on as another. */
+void gateway_reborn(struct gateway *g);
 
 /* requests.c */
 enum terrane_error gateway_request_new(struct gateway *g, enum terrane_operation operation, struct entity_id id,
                                        uint32_t own, uint32_t *slot) TERRANE_MUST_CHECK;
+/* One whose `done` nobody hears and that waits without end; not counted against the limit. */
+uint32_t gateway_request_silent(struct gateway *g, enum terrane_operation operation, struct entity_id id, uint32_t own);
 void gateway_request_queue(struct gateway *g, uint32_t slot);
 void gateway_request_hold(struct gateway *g, uint32_t slot);
 void gateway_request_wait(struct gateway *g, uint32_t slot, uint64_t delay_us);
 /* Calls `done` (later) and frees the slot. */
 void gateway_request_done(struct gateway *g, uint32_t slot, enum terrane_error error);
+/* How long to wait before the next try of what has been refused so often since the last change. */
+uint64_t gateway_retry_us(uint32_t refusals);
 uint32_t gateway_request_find(const struct gateway *g, uint64_t number);
 void gateway_requests_send(struct gateway *g);
 void gateway_requests_result(struct gateway *g, struct node_id from, const struct result *result);
 void gateway_requests_expire(struct gateway *g);
 void gateway_requests_retry(struct gateway *g); /* all that wait: something has changed */
+void gateway_requests_moved(
+    struct gateway *g); /* the map has changed: what went to a former owner goes to the new one */
 void gateway_requests_resend(struct gateway *g, uint32_t own);
 void gateway_requests_node_gone(struct gateway *g, struct node_id node);
 uint64_t gateway_requests_deadline_us(const struct gateway *g);
@@ -342,9 +434,9 @@ void gateway_requests_close(struct gateway *g);
 /* query.c */
 void gateway_inquiry_send(struct gateway *g, uint32_t request);
 void gateway_inquiry_free(struct gateway *g, uint32_t inquiry);
+void gateway_inquiry_moved(struct gateway *g, uint32_t request); /* asks anew if somebody asked owns nothing of it */
 void gateway_inquiry_query_result(struct gateway *g, struct node_id from, struct query_result *result);
 void gateway_inquiry_lookup_result(struct gateway *g, struct node_id from, const struct lookup_result *result);
-void gateway_inquiry_node_gone(struct gateway *g, uint32_t request, struct node_id node);
 /* Tells what has been found so far. */
 void gateway_inquiry_tell(struct gateway *g, uint32_t request);
 void gateway_inquiries_close(struct gateway *g);
@@ -356,6 +448,7 @@ void gateway_views_apply(struct gateway *g, struct node_id from, struct views *v
 void gateway_views_entity(void *context, uint32_t handle, const struct entity_record *record, uint32_t changes);
 /* Every pair of an observer is over. */
 void gateway_views_drop(struct gateway *g, uint32_t observer);
+void gateway_views_announce(struct gateway *g, uint32_t observer); /* tells what has been seen while it entered */
 void gateway_pair_tell(struct gateway *g, uint32_t pair);
 void gateway_subject_tell(struct gateway *g, uint32_t subject);
 
@@ -371,7 +464,9 @@ void gateway_watch_rebuild(struct gateway *g); /* the set of leaves has changed 
 void gateway_watch_epochs(struct gateway *g);  /* owners have changed */
 void gateway_watch_sweep(struct gateway *g);
 void gateway_watch_subscribe(void *context, enum stream_kind kind, struct quadkey leaf);
-void gateway_watch_unsubscribed(struct gateway *g, const struct unsubscribed *message);
+void gateway_watch_unsubscribed(struct gateway *g, struct node_id from, const struct unsubscribed *message);
+void gateway_watch_retry(struct gateway *g);
+void gateway_watch_renew(struct gateway *g); /* nobody knows us any more: subscribes anew */
 void gateway_watch_peer_up(struct gateway *g, struct node_id node);
 int32_t gateway_watch_cell(const struct gateway *g, int32_t coordinate);
 
@@ -398,6 +493,7 @@ void gateway_peers_moves(struct gateway *g); /* positions to sessions */
 void gateway_peers_pump(struct gateway *g);  /* sessions to the outbox */
 void gateway_peers_timers(struct gateway *g);
 uint64_t gateway_peers_deadline_us(const struct gateway *g);
+void gateway_peers_renew(struct gateway *g); /* sessions of another incarnation */
 void gateway_peers_close(struct gateway *g);
 void gateway_peer_resend_positions(struct gateway *g, uint32_t peer);
 
@@ -409,6 +505,7 @@ void gateway_membership_down(struct gateway *g);
 /* False: the packet is not the coordinator's. */
 bool gateway_membership_packet(struct gateway *g, const struct packet *packet);
 void gateway_membership_pump(struct gateway *g);
+void gateway_membership_renew(struct gateway *g);
 void gateway_membership_ask_map(struct gateway *g);
 void gateway_membership_bye(struct gateway *g);
 uint64_t gateway_membership_deadline_us(const struct gateway *g);

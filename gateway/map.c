@@ -70,6 +70,21 @@ static uint64_t leaves_signature(const struct ownership_list *list)
     return signature;
 }
 
+/* Who can own an entity: whoever owns a leaf. */
+static void find_owners(struct gateway *g)
+{
+    struct table seen = {0};
+    g->owner_count = 0;
+    ARRAY_RESERVE(g->owners, g->owner_room, g->map.now.node_count + 1u);
+    for (uint32_t i = 0; i < g->map.now.leaf_count; i++) {
+        struct node_id node = g->map.now.leaves[i].primary;
+        if (node.v == 0 || !gateway_map_is_server(g, node) || table_get(&seen, node.v) != TABLE_NONE) continue;
+        table_put(&seen, node.v, g->owner_count);
+        g->owners[g->owner_count++] = node;
+    }
+    table_close(&seen);
+}
+
 static bool map_fits_world(const struct gateway *g)
 {
     return g->map.now.depth_max <= g->world.resolution_bits;
@@ -84,13 +99,17 @@ void gateway_map_apply(struct gateway *g, struct map *map)
     }
     if (!map_fits_world(g)) g->counters.malformed++;
     g->coordinator.ask_us = 0;
+    find_owners(g);
     gateway_peers_map_changed(g);
     uint64_t signature = leaves_signature(&g->map.now);
     if (signature != g->leaves_signature) gateway_watch_rebuild(g);
     g->leaves_signature = signature;
     gateway_watch_epochs(g);
-    gateway_own_suspect(g);
+    gateway_owners_follow(g);
+    gateway_seeks_renew(g);
+    gateway_requests_moved(g);
     gateway_requests_retry(g);
+    gateway_want_flush(g, 0); /* whoever waits for a successor has waited long enough */
     if (!g->ready_told && gateway_is_ready(g)) {
         g->ready_told = true;
         struct note note = {.kind = NOTE_READY};

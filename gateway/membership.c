@@ -137,6 +137,17 @@ static bool welcomed(struct gateway *g, const struct welcome *welcome)
     return true;
 }
 
+void gateway_membership_renew(struct gateway *g)
+{
+    struct membership *m = &g->coordinator;
+    session_close(m->session);
+    m->session = NULL;
+    m->node = NODE_NONE;
+    m->member = false;
+    m->hello_us = g->now_us;
+    m->ask_us = 0;
+}
+
 void gateway_membership_ask_map(struct gateway *g)
 {
     struct membership *m = &g->coordinator;
@@ -199,9 +210,26 @@ static bool find_welcome(struct gateway *g, const struct packet *packet)
     return false;
 }
 
+/* A coordinator that has given this node up answers what it says with BYE, outside any session. */
+static bool given_up(const struct gateway *g, const struct packet *packet)
+{
+    struct cursor list = packet->fast, message;
+    if (!node_id_equal(packet->to, g->info.node) || gateway_peer_find(g, packet->from) != SLOT_NONE) return false;
+    while (packet_next(&list, &message)) {
+        enum message_kind kind;
+        if (message_kind_of(message, &kind) != TERRANE_ERR_OK || kind != MESSAGE_BYE) continue;
+        if (bye_decode(message) == TERRANE_ERR_OK) return true;
+    }
+    return false;
+}
+
 bool gateway_membership_packet(struct gateway *g, const struct packet *packet)
 {
     struct membership *m = &g->coordinator;
+    if (given_up(g, packet)) {
+        if (!m->bye) gateway_reborn(g);
+        return true;
+    }
     bool known = m->session != NULL && node_id_equal(packet->from, m->node);
     if (!known || node_id_equal(packet->to, NODE_NONE)) {
         if (m->bye || !find_welcome(g, packet)) return known;

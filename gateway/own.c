@@ -100,8 +100,9 @@ void gateway_own_unsettle(struct gateway *g, uint32_t slot)
     g->unsettled[g->unsettled_count++] = slot;
 }
 
-static void set_missing(struct gateway *g, struct own *own, bool missing)
+void gateway_own_view_missing(struct gateway *g, uint32_t slot, bool missing)
 {
+    struct own *own = &g->own[slot];
     missing = missing && own->state != OWN_LEAVING && own->state != OWN_GONE;
     if (own->view.missing == missing) return;
     own->view.missing = missing;
@@ -114,45 +115,45 @@ static void set_missing(struct gateway *g, struct own *own, bool missing)
 void gateway_own_view_whole(struct gateway *g, uint32_t slot, struct node_id node)
 {
     g->own[slot].view.node = node;
-    set_missing(g, &g->own[slot], false);
-}
-
-static void suspect(struct gateway *g, struct own *own, bool on)
-{
-    if (on == (own->suspect_us != 0)) return;
-    own->suspect_us = on ? g->now_us + LOST_US : 0;
-    if (on)
-        g->suspects++;
-    else
-        g->suspects--;
+    gateway_own_view_missing(g, slot, false);
 }
 
 void gateway_own_entered(struct gateway *g, uint32_t slot)
 {
     struct own *own = &g->own[slot];
     if (own->state != OWN_ENTERING) return;
+    bool first = !own->announced;
     own->state = OWN_LIVE;
+    own->announced = true;
+    own->attaching = own->blank = false;
     if (own->moved) gateway_own_dirty(g, slot);
     own->moved = false;
-    set_missing(g, own, true);
     uint32_t enter = SLOT_NONE;
     for (uint32_t at = own->requests; at != SLOT_NONE; at = g->requests[at].own_next) {
-        if (g->requests[at].operation == TERRANE_ENTER)
+        if (g->requests[at].operation == TERRANE_ENTER || g->requests[at].operation == TERRANE_ATTACH)
             enter = at;
         else if (g->requests[at].operation == TERRANE_LEAVE)
             own->state = OWN_LEAVING;
         if (g->requests[at].state == REQUEST_HELD) gateway_request_queue(g, at);
     }
-    if (own->state == OWN_LEAVING) set_missing(g, own, false);
+    if (own->state == OWN_LEAVING) gateway_own_view_missing(g, slot, false);
     if (enter != SLOT_NONE) gateway_request_done(g, enter, TERRANE_ERR_OK);
+    if (first) gateway_views_announce(g, slot);
+}
+
+void gateway_own_hold(struct gateway *g, uint32_t slot)
+{
+    struct own *own = &g->own[slot];
+    own->state = OWN_ENTERING;
+    for (uint32_t at = own->requests; at != SLOT_NONE; at = g->requests[at].own_next) gateway_request_hold(g, at);
 }
 
 void gateway_own_end(struct gateway *g, uint32_t slot, uint32_t except, enum terrane_error error)
 {
     struct own *own = &g->own[slot];
     if (own->state == OWN_GONE || own->state == OWN_FREE) return;
-    set_missing(g, own, false);
-    suspect(g, own, false);
+    gateway_own_view_missing(g, slot, false);
+    gateway_seek_end(g, slot);
     own->state = OWN_GONE;
     gateway_own_set_peer(g, slot, SLOT_NONE);
     table_remove(&g->own_index, own->id.v);
@@ -166,118 +167,13 @@ void gateway_own_end(struct gateway *g, uint32_t slot, uint32_t except, enum ter
     gateway_own_unsettle(g, slot);
 }
 
-/* Another server owns it: whatever the former one may not have passed on is said again. */
-static void owner_changed(struct gateway *g, uint32_t slot, uint32_t peer)
-{
-    struct own *own = &g->own[slot];
-    if (own->peer != SLOT_NONE || own->suspect_us != 0) g->counters.handoffs++;
-    gateway_own_set_peer(g, slot, peer);
-    if (own->state == OWN_ENTERING) return;
-    gateway_own_dirty(g, slot);
-    gateway_requests_resend(g, slot);
-}
-
-bool gateway_own_claim(struct gateway *g, uint32_t slot, struct node_id node, uint64_t version)
-{
-    struct own *own = &g->own[slot];
-    uint32_t peer = gateway_peer_get(g, node);
-    if (version < own->version || peer == SLOT_NONE || (version == own->version && own->peer != peer)) {
-        g->counters.stale++;
-        return false;
-    }
-    bool newer = version > own->version;
-    own->version = version;
-    if (newer) suspect(g, own, false);
-    if (own->peer != peer) {
-        own->leaf_epoch = 0;
-        owner_changed(g, slot, peer);
-        set_missing(g, own, true);
-    }
-    gateway_own_entered(g, slot);
-    return true;
-}
-
-/* An entity of ours that we gave up: its ENTER or LEAVE timed out, or it was held for lost. Nobody would ever take it
- * out of the world. */
-static void expel(struct gateway *g, struct node_id node, struct entity_id id)
-{
-    struct leave leave = {.request = ++g->request_number, .sequence = ++g->sequence, .id = id};
-    writer_clear(&g->message);
-    leave_encode(&g->message, &leave);
-    if (gateway_peer_push(g, node) != TERRANE_ERR_OK) g->counters.dropped++;
-}
-
-void gateway_own_expel(struct gateway *g, uint32_t slot)
-{
-    if (g->own[slot].peer != SLOT_NONE) expel(g, g->peers[g->own[slot].peer].node, g->own[slot].id);
-}
-
-void gateway_own_owner(struct gateway *g, struct node_id from, const struct owner *owner)
-{
-    uint32_t slot = gateway_own_find(g, owner->id);
-    if (slot == SLOT_NONE) {
-        expel(g, from, owner->id);
-        return;
-    }
-    if (!gateway_own_claim(g, slot, from, owner->version)) return;
-    struct own *own = &g->own[slot];
-    const struct leaf_owner *leaf = ownership_leaf(&g->map, owner->leaf);
-    own->leaf = owner->leaf;
-    own->leaf_epoch = leaf != NULL && node_id_equal(leaf->primary, from) ? leaf->epoch : 0;
-}
-
-void gateway_own_suspect(struct gateway *g)
-{
-    for (uint32_t slot = 0; slot < g->own_count; slot++) {
-        struct own *own = &g->own[slot];
-        if (own->state != OWN_LIVE && own->state != OWN_LEAVING) continue;
-        bool gone = own->peer == SLOT_NONE;
-        if (!gone && own->leaf_epoch > 0) {
-            const struct leaf_owner *leaf = ownership_leaf(&g->map, own->leaf);
-            gone = leaf != NULL && leaf->epoch > own->leaf_epoch &&
-                   !node_id_equal(leaf->primary, g->peers[own->peer].node);
-        }
-        if (gone) suspect(g, own, true);
-    }
-}
-
-static void lose(struct gateway *g, uint32_t slot)
-{
-    struct own *own = &g->own[slot];
-    struct note note = {.kind = NOTE_ERROR, .id = own->id, .error = TERRANE_ERR_ENTITY_LOST};
-    bool leaving = own->state == OWN_LEAVING;
-    uint32_t leave = SLOT_NONE;
-    for (uint32_t at = own->requests; at != SLOT_NONE; at = g->requests[at].own_next) {
-        if (g->requests[at].operation == TERRANE_LEAVE) leave = at;
-    }
-    gateway_own_end(g, slot, leave, TERRANE_ERR_ENTITY_LOST);
-    if (leave != SLOT_NONE) gateway_request_done(g, leave, TERRANE_ERR_OK); /* it is out of the world, as asked */
-    if (!leaving) gateway_notify(g, &note, NULL, 0);
-}
-
-void gateway_own_sweep(struct gateway *g)
-{
-    for (uint32_t slot = 0; g->suspects > 0 && slot < g->own_count; slot++) {
-        struct own *own = &g->own[slot];
-        if (own->suspect_us == 0 || g->now_us < own->suspect_us) continue;
-        if (own->peer != SLOT_NONE && g->peers[own->peer].up) {
-            /* Its server lives, so the leaf was moved away and the entity will be handed over when its turn comes, or
-             * it has been in another leaf of that server for long. */
-            own->leaf_epoch = 0;
-            suspect(g, own, false);
-        } else {
-            lose(g, slot);
-        }
-    }
-}
-
 static uint8_t yaw_of(double yaw)
 {
     double turns = yaw / (2 * M_PI);
     return (uint8_t)((unsigned)floor((turns - floor(turns)) * 256 + 0.5) & 255u);
 }
 
-static enum terrane_error usable(const struct gateway *g)
+enum terrane_error gateway_usable(const struct gateway *g)
 {
     if (g->closing) return TERRANE_ERR_CLOSED;
     return gateway_is_ready(g) ? TERRANE_ERR_OK : TERRANE_ERR_NOT_READY;
@@ -286,13 +182,13 @@ static enum terrane_error usable(const struct gateway *g)
 /* Checks what all commands of an own entity check, and finds it. */
 static enum terrane_error own_of(const struct gateway *g, uint64_t id, uint32_t *slot)
 {
-    enum terrane_error error = usable(g);
+    enum terrane_error error = gateway_usable(g);
     if (error != TERRANE_ERR_OK) return error;
     if (id == 0) return TERRANE_ERR_ENTITY_NONE;
     *slot = gateway_own_find(g, (struct entity_id){id});
     if (*slot == SLOT_NONE || g->own[*slot].leaving || g->own[*slot].state == OWN_LEAVING)
         return TERRANE_ERR_ENTITY_UNKNOWN;
-    return TERRANE_ERR_OK;
+    return g->own[*slot].blank ? TERRANE_ERR_NOT_READY : TERRANE_ERR_OK;
 }
 
 static enum terrane_error radius_of(const struct gateway *g, double radius, uint32_t *out)
@@ -309,9 +205,43 @@ static void set_blob(struct own *own, const void *state, size_t size)
     own->blob_size = (uint32_t)size;
 }
 
+void gateway_own_learn(struct gateway *g, uint32_t slot, const struct entity_record *record)
+{
+    struct own *own = &g->own[slot];
+    own->position = own->enter_position = record->position;
+    own->yaw = record->yaw;
+    own->layer = record->layer;
+    own->kind = record->kind;
+    own->flags = record->flags;
+    own->radius = record->radius;
+    own->blank = false;
+    set_blob(own, record->state, record->state_size);
+    gateway_own_unsettle(g, slot);
+}
+
+/* An own entity without registers that is ENTERING, and the request that waits for it. */
+enum terrane_error gateway_own_new(struct gateway *g, struct entity_id id, enum terrane_operation operation,
+                                   uint32_t *slot, uint32_t *request)
+{
+    if (g->own_live >= LIMIT_ENTITIES) return TERRANE_ERR_LIMIT;
+    *slot = own_new(g);
+    struct own *own = &g->own[*slot];
+    enum terrane_error error = gateway_request_new(g, operation, id, *slot, request);
+    if (error != TERRANE_ERR_OK) {
+        own->state = OWN_GONE;
+        gateway_own_free_if_over(g, *slot);
+        return error;
+    }
+    own->id = id;
+    own->state = OWN_ENTERING;
+    table_put(&g->own_index, id.v, *slot);
+    g->own_live++;
+    return TERRANE_ERR_OK;
+}
+
 enum terrane_error gateway_enter(struct gateway *g, const struct terrane_entity *entity, uint64_t *request)
 {
-    enum terrane_error error = usable(g);
+    enum terrane_error error = gateway_usable(g);
     struct position position;
     uint32_t radius, slot, at;
     struct entity_id id = {entity->id};
@@ -321,29 +251,19 @@ enum terrane_error gateway_enter(struct gateway *g, const struct terrane_entity 
     if (error == TERRANE_ERR_OK && !isfinite(entity->yaw)) error = TERRANE_ERR_POSITION_INVALID;
     if (error == TERRANE_ERR_OK) error = radius_of(g, entity->radius, &radius);
     if (error == TERRANE_ERR_OK && entity->state_size > LIMIT_STATE_BYTES) error = TERRANE_ERR_STATE_TOO_LARGE;
-    if (error == TERRANE_ERR_OK && g->own_live >= LIMIT_ENTITIES) error = TERRANE_ERR_LIMIT;
+    if (error == TERRANE_ERR_OK) error = gateway_own_new(g, id, TERRANE_ENTER, &slot, &at);
     if (error != TERRANE_ERR_OK) return error;
-    slot = own_new(g);
-    error = gateway_request_new(g, TERRANE_ENTER, id, slot, &at);
-    if (error != TERRANE_ERR_OK) {
-        g->own[slot].state = OWN_GONE;
-        gateway_own_free_if_over(g, slot);
-        return error;
-    }
-    struct own *own = &g->own[slot];
-    own->id = id;
-    own->state = OWN_ENTERING;
-    own->position = position;
-    own->yaw = yaw_of(entity->yaw);
-    own->layer = entity->layer;
-    own->kind = entity->kind;
-    own->flags = entity->flags;
-    own->radius = radius;
-    own->version = gateway_own_next_version(g);
-    set_blob(own, entity->state, entity->state_size);
-    table_put(&g->own_index, id.v, slot);
-    g->own_live++;
-    gateway_own_unsettle(g, slot);
+    struct entity_record record = {.id = id,
+                                   .kind = entity->kind,
+                                   .flags = entity->flags,
+                                   .layer = entity->layer,
+                                   .yaw = yaw_of(entity->yaw),
+                                   .radius = radius,
+                                   .position = position,
+                                   .state = entity->state,
+                                   .state_size = (uint32_t)entity->state_size};
+    gateway_own_learn(g, slot, &record);
+    g->own[slot].version = gateway_own_next_version(g);
     if (request != NULL) *request = g->requests[at].number;
     gateway_request_queue(g, at);
     return TERRANE_ERR_OK;
@@ -414,7 +334,7 @@ enum terrane_error gateway_leave(struct gateway *g, uint64_t id, uint64_t *reque
     struct own *own = &g->own[slot];
     own->leaving = true;
     if (own->state == OWN_LIVE) own->state = OWN_LEAVING;
-    set_missing(g, own, false);
+    gateway_own_view_missing(g, slot, false);
     gateway_views_drop(g, slot);
     return TERRANE_ERR_OK;
 }

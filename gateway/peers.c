@@ -70,8 +70,33 @@ static void peer_remove(struct gateway *g, uint32_t slot)
     g->peer_free = slot;
 }
 
+void gateway_peers_renew(struct gateway *g)
+{
+    g->listed = false;
+    for (uint32_t slot = 0; slot < g->peer_count; slot++) {
+        struct peer *peer = &g->peers[slot];
+        if (peer->node.v == 0) continue;
+        g->counters.sure_repeated += session_counters(peer->session)->sure_repeated;
+        session_close(peer->session);
+        struct session_options options = {.self = g->info.node, .peer = peer->node};
+        peer->session = session_open(&options);
+        peer->heard_us = g->now_us;
+    }
+}
+
+/* Servers drop what a node says that their map does not name. Ours names us now, so theirs do or will soon. */
+static void say_again(struct gateway *g)
+{
+    if (g->listed || ownership_node(&g->map, g->info.node) == NULL) return;
+    g->listed = true;
+    for (uint32_t slot = 0; slot < g->peer_count; slot++) {
+        if (g->peers[slot].node.v != 0) session_link_up(g->peers[slot].session, g->now_us);
+    }
+}
+
 void gateway_peers_map_changed(struct gateway *g)
 {
+    say_again(g);
     for (uint32_t slot = 0; slot < g->peer_count; slot++) {
         struct node_id node = g->peers[slot].node;
         if (node.v != 0 && !gateway_map_is_server(g, node)) peer_remove(g, slot);
@@ -128,6 +153,10 @@ static enum terrane_error deliver_answer(struct gateway *g, struct node_id from,
         struct result result;
         error = result_decode(message, &result);
         if (error == TERRANE_ERR_OK) gateway_requests_result(g, from, &result);
+    } else if (kind == MESSAGE_ATTACHED) {
+        struct attached attached;
+        error = attached_decode(message, &attached);
+        if (error == TERRANE_ERR_OK) gateway_attached(g, from, &attached);
     } else if (kind == MESSAGE_QUERY_RESULT) {
         struct query_result result;
         error = query_result_decode(message, &result);
@@ -135,14 +164,16 @@ static enum terrane_error deliver_answer(struct gateway *g, struct node_id from,
     } else if (kind == MESSAGE_LOOKUP_RESULT) {
         struct lookup_result result;
         error = lookup_result_decode(message, &result);
-        if (error == TERRANE_ERR_OK) gateway_inquiry_lookup_result(g, from, &result);
+        if (error == TERRANE_ERR_OK && !gateway_seek_answer(g, from, &result))
+            gateway_inquiry_lookup_result(g, from, &result);
     } else {
         error = TERRANE_ERR_MESSAGE_UNKNOWN;
     }
     return error;
 }
 
-static enum terrane_error deliver_stream(struct gateway *g, enum message_kind kind, struct cursor message)
+static enum terrane_error deliver_stream(struct gateway *g, struct node_id from, enum message_kind kind,
+                                         struct cursor message)
 {
     enum terrane_error error;
     if (kind == MESSAGE_SNAPSHOT) {
@@ -154,7 +185,7 @@ static enum terrane_error deliver_stream(struct gateway *g, enum message_kind ki
     } else {
         struct unsubscribed unsubscribed;
         error = unsubscribed_decode(message, &unsubscribed);
-        if (error == TERRANE_ERR_OK) gateway_watch_unsubscribed(g, &unsubscribed);
+        if (error == TERRANE_ERR_OK) gateway_watch_unsubscribed(g, from, &unsubscribed);
     }
     return error;
 }
@@ -179,7 +210,7 @@ static void deliver(void *context, struct cursor message, bool sure)
         error = event_told_decode(message, &event);
         if (error == TERRANE_ERR_OK) gateway_notify_event(g, &event);
     } else if (error == TERRANE_ERR_OK && (kind == MESSAGE_SNAPSHOT || kind == MESSAGE_UNSUBSCRIBED)) {
-        error = deliver_stream(g, kind, message);
+        error = deliver_stream(g, d->from, kind, message);
     } else if (error == TERRANE_ERR_OK && kind == MESSAGE_MOVES_LOST) {
         struct moves_lost lost;
         error = moves_lost_decode(message, &lost);

@@ -45,9 +45,8 @@ static enum terrane_error inquiry_new(struct gateway *g, enum terrane_operation 
     struct inquiry *q = &g->inquiries[slot];
     *q = (struct inquiry){
         .query = *query, .asks = q->asks, .ask_room = q->ask_room, .items = q->items, .item_room = q->item_room};
-    q->query.request = g->requests[request].number;
     g->requests[request].inquiry = slot;
-    if (number != NULL) *number = q->query.request;
+    if (number != NULL) *number = g->requests[request].number;
     gateway_request_queue(g, request);
     return TERRANE_ERR_OK;
 }
@@ -96,9 +95,7 @@ static void choose_servers(struct gateway *g, struct inquiry *q, enum terrane_op
 {
     q->ask_count = 0;
     if (operation == TERRANE_FIND) {
-        for (uint32_t i = 0; i < g->map.now.node_count; i++) {
-            if (g->map.now.nodes[i].role == ROLE_CELLSERVER) add_ask(q, g->map.now.nodes[i].node);
-        }
+        for (uint32_t i = 0; i < g->owner_count; i++) add_ask(q, g->owners[i]);
         return;
     }
     const struct query *query = &q->query;
@@ -116,14 +113,17 @@ static void finish(struct gateway *g, uint32_t request)
 {
     struct request *r = &g->requests[request];
     struct inquiry *q = &g->inquiries[r->inquiry];
-    if (r->operation == TERRANE_FIND && q->item_count == 0) {
-        if (!q->again) {
-            q->again = true;
-            gateway_request_wait(g, request, FIND_AGAIN_US);
-            return;
-        }
-        fail(q, TERRANE_ERR_ENTITY_UNKNOWN);
+    bool missing = r->operation == TERRANE_FIND && q->item_count == 0;
+    if (q->unsure && (missing || r->operation == TERRANE_QUERY)) {
+        gateway_request_wait(g, request, gateway_retry_us(r->refusals++));
+        return;
     }
+    if (missing && !q->again) {
+        q->again = true;
+        gateway_request_wait(g, request, FIND_AGAIN_US);
+        return;
+    }
+    if (missing) fail(q, TERRANE_ERR_ENTITY_UNKNOWN);
     enum terrane_error error = q->error;
     gateway_inquiry_tell(g, request);
     gateway_request_done(g, request, error);
@@ -133,11 +133,18 @@ void gateway_inquiry_send(struct gateway *g, uint32_t request)
 {
     struct request *r = &g->requests[request];
     struct inquiry *q = &g->inquiries[r->inquiry];
+    /* Each round has a number of its own, so that no answer to a former one is taken for this one's. */
+    if (r->wire != 0) table_remove(&g->request_index, r->wire);
+    r->wire = q->query.request = ++g->request_number;
+    table_put(&g->request_index, r->wire, request);
+    q->item_count = 0;
+    q->error = TERRANE_ERR_OK;
+    q->unsure = false;
     choose_servers(g, q, r->operation);
     q->open = q->ask_count;
     writer_clear(&g->message);
     if (r->operation == TERRANE_FIND) {
-        struct lookup lookup = {.request = r->number, .id = r->id};
+        struct lookup lookup = {.request = r->wire, .id = r->id};
         lookup_encode(&g->message, &lookup);
     } else {
         query_encode(&g->message, &q->query);
@@ -150,6 +157,20 @@ void gateway_inquiry_send(struct gateway *g, uint32_t request)
         q->open--;
     }
     if (q->open == 0) finish(g, request);
+}
+
+/* Whoever was asked and owns nothing of the shape any more may never answer, and his successor has not been asked for
+ * what was his. */
+void gateway_inquiry_moved(struct gateway *g, uint32_t request)
+{
+    struct request *r = &g->requests[request];
+    struct inquiry *q = &g->inquiries[r->inquiry], now = {.query = q->query};
+    bool moved = false;
+    choose_servers(g, &now, r->operation);
+    for (uint32_t i = 0; i < q->ask_count && !moved; i++)
+        moved = !q->asks[i].answered && find_ask(&now, q->asks[i].node) == NULL;
+    free(now.asks);
+    if (moved) gateway_request_queue(g, request);
 }
 
 static void answered(struct gateway *g, uint32_t request, struct inquiry_ask *ask)
@@ -167,7 +188,8 @@ static struct inquiry_ask *asked(struct gateway *g, uint64_t number, enum terran
     if (*request == SLOT_NONE) return NULL; /* timed out, or found before: late answers are no fault */
     struct request *r = &g->requests[*request];
     struct inquiry_ask *ask = NULL;
-    if (r->operation == operation && r->state == REQUEST_SENT) ask = find_ask(&g->inquiries[r->inquiry], from);
+    bool waits = r->operation == operation && r->state == REQUEST_SENT && r->wire == number;
+    if (waits) ask = find_ask(&g->inquiries[r->inquiry], from);
     if (ask == NULL || ask->answered) {
         g->counters.stale++;
         return NULL;
@@ -182,7 +204,10 @@ void gateway_inquiry_query_result(struct gateway *g, struct node_id from, struct
     if (ask == NULL) return;
     struct inquiry *q = &g->inquiries[g->requests[request].inquiry];
     if (result->part != ask->parts++) g->counters.malformed++;
-    if (result->error != TERRANE_ERR_OK) fail(q, result->error);
+    if (result->error == TERRANE_ERR_NOT_READY || result->error == TERRANE_ERR_NOT_OWNER)
+        q->unsure = true; /* it is about to be its leaf's owner */
+    else if (result->error != TERRANE_ERR_OK)
+        fail(q, result->error);
     struct query_item item;
     while (query_result_next(result, &item)) {
         if (q->item_count >= LIMIT_FOUND) {
@@ -201,6 +226,7 @@ void gateway_inquiry_lookup_result(struct gateway *g, struct node_id from, const
     struct inquiry_ask *ask = asked(g, result->request, TERRANE_FIND, from, &request);
     if (ask == NULL) return;
     struct inquiry *q = &g->inquiries[g->requests[request].inquiry];
+    q->unsure |= result->error == TERRANE_ERR_NOT_READY;
     if (result->error != TERRANE_ERR_OK || !entity_id_equal(result->id, g->requests[request].id)) {
         answered(g, request, ask);
         return;
@@ -208,15 +234,6 @@ void gateway_inquiry_lookup_result(struct gateway *g, struct node_id from, const
     ARRAY_RESERVE(q->items, q->item_room, q->item_count + 1);
     q->items[q->item_count++] = (struct query_item){result->id, result->version, result->position};
     finish(g, request);
-}
-
-void gateway_inquiry_node_gone(struct gateway *g, uint32_t request, struct node_id node)
-{
-    struct inquiry *q = &g->inquiries[g->requests[request].inquiry];
-    struct inquiry_ask *ask = find_ask(q, node);
-    if (ask == NULL || ask->answered) return;
-    if (g->requests[request].operation == TERRANE_QUERY) fail(q, TERRANE_ERR_REGION_UNOWNED);
-    answered(g, request, ask);
 }
 
 static int item_order(const void *a, const void *b)

@@ -12,10 +12,32 @@ uint32_t gateway_request_find(const struct gateway *g, uint64_t number)
     return table_get(&g->request_index, number); /* TABLE_NONE is SLOT_NONE */
 }
 
-enum terrane_error gateway_request_new(struct gateway *g, enum terrane_operation operation, struct entity_id id,
-                                       uint32_t own, uint32_t *out)
+static void append(struct gateway *g, uint32_t slot)
 {
-    if (g->request_open >= LIMIT_REQUESTS) return TERRANE_ERR_LIMIT;
+    struct request *r = &g->requests[slot];
+    r->prev = g->request_last;
+    r->next = SLOT_NONE;
+    if (r->prev != SLOT_NONE)
+        g->requests[r->prev].next = slot;
+    else
+        g->request_first = slot;
+    g->request_last = slot;
+}
+
+static void unlink(struct gateway *g, const struct request *r)
+{
+    if (r->prev != SLOT_NONE)
+        g->requests[r->prev].next = r->next;
+    else
+        g->request_first = r->next;
+    if (r->next != SLOT_NONE)
+        g->requests[r->next].prev = r->prev;
+    else
+        g->request_last = r->prev;
+}
+
+static uint32_t request_new(struct gateway *g, enum terrane_operation operation, struct entity_id id, uint32_t own)
+{
     uint32_t slot = g->request_free;
     if (slot != SLOT_NONE) {
         g->request_free = g->requests[slot].next;
@@ -30,16 +52,10 @@ enum terrane_error gateway_request_new(struct gateway *g, enum terrane_operation
                           .own = own,
                           .sequence = ++g->sequence,
                           .issued_us = g->now_us,
-                          .prev = g->request_last,
-                          .next = SLOT_NONE,
                           .own_prev = SLOT_NONE,
                           .own_next = SLOT_NONE,
                           .inquiry = SLOT_NONE};
-    if (r->prev != SLOT_NONE)
-        g->requests[r->prev].next = slot;
-    else
-        g->request_first = slot;
-    g->request_last = slot;
+    append(g, slot);
     if (own != SLOT_NONE) {
         struct own *entity = &g->own[own];
         r->own_prev = entity->requests_last;
@@ -51,8 +67,22 @@ enum terrane_error gateway_request_new(struct gateway *g, enum terrane_operation
     }
     table_put(&g->request_index, r->number, slot);
     g->request_open++;
-    *out = slot;
+    return slot;
+}
+
+enum terrane_error gateway_request_new(struct gateway *g, enum terrane_operation operation, struct entity_id id,
+                                       uint32_t own, uint32_t *out)
+{
+    if (g->request_open >= LIMIT_REQUESTS) return TERRANE_ERR_LIMIT;
+    *out = request_new(g, operation, id, own);
     return TERRANE_ERR_OK;
+}
+
+uint32_t gateway_request_silent(struct gateway *g, enum terrane_operation operation, struct entity_id id, uint32_t own)
+{
+    uint32_t slot = request_new(g, operation, id, own);
+    g->requests[slot].silent = true;
+    return slot;
 }
 
 static void unlink_own(struct gateway *g, struct request *r)
@@ -67,6 +97,12 @@ static void unlink_own(struct gateway *g, struct request *r)
         g->requests[r->own_next].own_prev = r->own_prev;
     else
         entity->requests_last = r->own_prev;
+}
+
+uint64_t gateway_retry_us(uint32_t refusals)
+{
+    uint32_t doublings = refusals / 3;
+    return doublings > 3 ? RETRY_US : (uint64_t)RETRY_FIRST_US << doublings;
 }
 
 static void set_state(struct gateway *g, struct request *r, enum request_state state)
@@ -104,22 +140,17 @@ void gateway_request_done(struct gateway *g, uint32_t slot, enum terrane_error e
         .kind = NOTE_DONE, .operation = r->operation, .error = error, .request = r->number, .id = r->id};
     set_state(g, r, REQUEST_SENT);
     unlink_own(g, r);
-    if (r->prev != SLOT_NONE)
-        g->requests[r->prev].next = r->next;
-    else
-        g->request_first = r->next;
-    if (r->next != SLOT_NONE)
-        g->requests[r->next].prev = r->prev;
-    else
-        g->request_last = r->prev;
+    unlink(g, r);
     if (r->inquiry != SLOT_NONE) gateway_inquiry_free(g, r->inquiry);
+    if (r->wire != 0) table_remove(&g->request_index, r->wire);
+    bool silent = r->silent;
     g->request_bytes -= r->emit.payload_size;
     free((void *)(uintptr_t)r->emit.payload);
     table_remove(&g->request_index, r->number);
     *r = (struct request){.next = g->request_free};
     g->request_free = slot;
     g->request_open--;
-    gateway_notify(g, &note, NULL, 0);
+    if (!silent) gateway_notify(g, &note, NULL, 0);
 }
 
 /* Its entity ends with it. */
@@ -137,9 +168,14 @@ static void encode(struct gateway *g, const struct request *r)
         return;
     }
     const struct own *own = &g->own[r->own];
-    if (r->operation == TERRANE_ENTER) {
+    if (enters(r) && own->attaching) {
+        struct attach attach = {.request = r->number, .sequence = r->sequence, .id = r->id};
+        if (r->silent || r->operation == TERRANE_ENTER) attach.former = g->former;
+        attach_encode(&g->message, &attach);
+    } else if (r->operation == TERRANE_ENTER) {
         struct enter enter = {.request = r->number, .sequence = r->sequence};
         gateway_own_record(g, r->own, &enter.record);
+        enter.record.position = own->enter_position;
         enter_encode(&g->message, &enter);
     } else if (r->operation == TERRANE_LEAVE) {
         struct leave leave = {.request = r->number, .sequence = r->sequence, .id = r->id};
@@ -163,14 +199,14 @@ static struct node_id target(const struct gateway *g, const struct request *r)
 {
     if (r->operation == TERRANE_EMIT) return gateway_map_owner(g, r->emit.position);
     const struct own *own = &g->own[r->own];
-    if (r->operation == TERRANE_ENTER) return gateway_map_owner(g, own->position);
+    if (r->operation == TERRANE_ENTER && !own->attaching) return gateway_map_owner(g, own->enter_position);
     return own->peer == SLOT_NONE ? NODE_NONE : g->peers[own->peer].node;
 }
 
 static void send(struct gateway *g, uint32_t slot)
 {
     struct request *r = &g->requests[slot];
-    if (r->operation == TERRANE_QUERY || r->operation == TERRANE_FIND) {
+    if (r->inquiry != SLOT_NONE) {
         set_state(g, r, REQUEST_SENT);
         gateway_inquiry_send(g, slot);
         return;
@@ -188,7 +224,12 @@ static void send(struct gateway *g, uint32_t slot)
     set_state(g, r, REQUEST_SENT);
     r->sent_to = node;
     r->attempts++;
-    if (r->operation == TERRANE_ENTER) gateway_own_set_peer(g, r->own, gateway_peer_find(g, node));
+    if (!enters(r)) return;
+    struct own *own = &g->own[r->own];
+    uint32_t peer = gateway_peer_find(g, node);
+    if (own->peer != peer) own->leaf = QUADKEY_NONE;
+    own->asked = node;
+    gateway_own_set_peer(g, r->own, peer);
 }
 
 void gateway_requests_send(struct gateway *g)
@@ -208,28 +249,105 @@ static bool is_no_owner(enum terrane_error error)
 
 static void entered(struct gateway *g, uint32_t slot, struct node_id from, uint64_t version)
 {
-    uint32_t own = g->requests[slot].own, peer = gateway_peer_find(g, from);
+    uint32_t own = g->requests[slot].own;
+    bool again = g->requests[slot].silent;
     struct own *entity = &g->own[own];
-    const struct leaf_owner *leaf = ownership_at(&g->map, &g->world, entity->position);
-    gateway_own_set_peer(g, own, peer);
+    struct note note = {.kind = NOTE_ERROR, .id = entity->id, .error = TERRANE_ERR_ENTITY_REENTERED};
+    const struct leaf_owner *leaf = ownership_at(&g->map, &g->world, entity->enter_position);
+    gateway_own_set_peer(g, own, gateway_peer_find(g, from));
     if (version > entity->version) entity->version = version;
+    /* Its whole view may have come before. */
+    if (!node_id_equal(entity->view.node, from)) gateway_own_view_missing(g, own, true);
     entity->view.node = from;
-    entity->leaf_epoch = 0;
-    if (leaf != NULL && node_id_equal(leaf->primary, from)) {
+    if (entity->leaf.v == 0 && leaf != NULL) {
         entity->leaf = leaf->leaf;
-        entity->leaf_epoch = leaf->epoch;
+        entity->leaf_since = node_id_equal(leaf->primary, from) ? leaf->since : 0;
     }
+    const struct position *now = &entity->position, *said = &entity->enter_position;
+    entity->moved |= now->x != said->x || now->y != said->y || now->z != said->z;
     gateway_own_entered(g, own); /* and so the request is done */
+    if (again) gateway_notify(g, &note, NULL, 0);
+    gateway_own_follow(g, own); /* the answer may be a former owner's last word */
+}
+
+static void wait_for_owner(struct gateway *g, uint32_t slot)
+{
+    gateway_request_wait(g, slot, gateway_retry_us(g->requests[slot].refusals++));
+}
+
+/* An ENTER or ATTACH that is refused for good. */
+static void enter_failed(struct gateway *g, uint32_t slot, enum terrane_error error)
+{
+    const struct request *r = &g->requests[slot];
+    if (r->silent)
+        gateway_own_lose(g, r->own, TERRANE_ERR_ENTITY_LOST);
+    else
+        done_and_end(g, slot, error);
+}
+
+static void enter_exists(struct gateway *g, uint32_t slot, struct node_id from, uint64_t version)
+{
+    struct request *r = &g->requests[slot];
+    const struct own *own = &g->own[r->own];
+    if (g->former.v != 0 && r->attempts > 1 && version >= own->life_version) {
+        gateway_attach_instead(g, r->own, from); /* it was entered under the former id */
+    } else if (r->silent && r->refusals < REENTER_TRIES) {
+        /* A life that was believed to be over. What is known of it here is as new, and it may be anywhere soon. */
+        if (version < own->life_version) gateway_own_expel_former(g, r->own, from);
+        wait_for_owner(g, slot);
+    } else {
+        enter_failed(g, slot, TERRANE_ERR_ENTITY_EXISTS);
+    }
+}
+
+/* The answer to an ENTER or ATTACH. */
+static void enter_answered(struct gateway *g, uint32_t slot, struct node_id from, const struct result *result)
+{
+    struct request *r = &g->requests[slot];
+    struct own *own = &g->own[r->own];
+    bool refused = is_no_owner(result->error);
+    if (own->attaching && (refused || result->error == TERRANE_ERR_ENTITY_UNKNOWN)) {
+        gateway_request_wait(g, slot, RETRY_US);
+        gateway_seek(g, r->own, refused ? SEEK_SOON_US : 0);
+    } else if (own->attaching && result->error == TERRANE_ERR_OK) {
+        g->counters.malformed++; /* ATTACHED is what says so */
+    } else if (own->attaching && result->error == TERRANE_ERR_DETACHED) {
+        /* Somebody else has attached it meanwhile. */
+        if (r->silent)
+            gateway_own_lose(g, r->own, TERRANE_ERR_DETACHED);
+        else
+            done_and_end(g, slot, r->operation == TERRANE_ENTER ? TERRANE_ERR_ENTITY_EXISTS : result->error);
+    } else if (result->error == TERRANE_ERR_OK) {
+        entered(g, slot, from, result->version);
+    } else if (refused) {
+        gateway_own_set_peer(g, r->own, SLOT_NONE);
+        own->enter_position = own->position;
+        wait_for_owner(g, slot);
+    } else if (result->error == TERRANE_ERR_ENTITY_EXISTS) {
+        enter_exists(g, slot, from, result->version);
+    } else {
+        enter_failed(g, slot, result->error);
+    }
 }
 
 /* The answer to a command of an entity that is in the world. */
 static void commanded(struct gateway *g, uint32_t slot, struct node_id from, enum terrane_error error)
 {
     struct request *r = &g->requests[slot];
-    uint32_t peer = g->own[r->own].peer;
-    bool owner = peer != SLOT_NONE && node_id_equal(g->peers[peer].node, from);
-    if (is_no_owner(error) || (error == TERRANE_ERR_ENTITY_UNKNOWN && !owner)) {
-        gateway_request_wait(g, slot, RETRY_US);
+    const struct own *own = &g->own[r->own];
+    bool owner = own->peer != SLOT_NONE && node_id_equal(g->peers[own->peer].node, from);
+    bool knows = owner && !own->doubtful;
+    if (r->state == REQUEST_HELD || r->state == REQUEST_QUEUED) {
+        /* It is said again anyway; only success needs no repetition. */
+        if (error != TERRANE_ERR_OK) return;
+    } else if (is_no_owner(error)) {
+        wait_for_owner(g, slot);
+        return;
+    }
+    if (error == TERRANE_ERR_ENTITY_UNKNOWN && !(knows && r->operation == TERRANE_LEAVE)) {
+        /* A former owner, or its successor has not got it (yet), or the owner has lost it. */
+        wait_for_owner(g, slot);
+        if (owner) gateway_seek(g, r->own, knows ? 0 : SEEK_SOON_US);
         return;
     }
     if (r->operation != TERRANE_LEAVE) {
@@ -243,33 +361,40 @@ static void commanded(struct gateway *g, uint32_t slot, struct node_id from, enu
 
 void gateway_requests_result(struct gateway *g, struct node_id from, const struct result *result)
 {
+    if (result->request == 0) {
+        if (result->error == TERRANE_ERR_DETACHED)
+            gateway_detached(g, from, result);
+        else
+            g->counters.malformed++;
+        return;
+    }
     uint32_t slot = gateway_request_find(g, result->request);
     if (slot == SLOT_NONE) return; /* done before: an answer to a repetition */
     struct request *r = &g->requests[slot];
-    bool inquiry = r->operation == TERRANE_QUERY || r->operation == TERRANE_FIND;
-    if (inquiry || (r->own != SLOT_NONE && !entity_id_equal(r->id, result->id)) || r->attempts == 0) {
+    bool inquiry = r->inquiry != SLOT_NONE;
+    if (inquiry || (r->own != SLOT_NONE && !entity_id_equal(r->id, result->id)) || r->attempts == 0)
         g->counters.malformed++;
-    } else if (r->operation == TERRANE_EMIT) {
-        if (is_no_owner(result->error))
-            gateway_request_wait(g, slot, RETRY_US);
-        else
-            gateway_request_done(g, slot, result->error);
-    } else if (r->operation != TERRANE_ENTER) {
+    else if (r->operation == TERRANE_EMIT && is_no_owner(result->error))
+        wait_for_owner(g, slot);
+    else if (r->operation == TERRANE_EMIT)
+        gateway_request_done(g, slot, result->error);
+    else if (enters(r))
+        enter_answered(g, slot, from, result);
+    else
         commanded(g, slot, from, result->error);
-    } else if (result->error == TERRANE_ERR_OK) {
-        entered(g, slot, from, result->version);
-    } else if (is_no_owner(result->error)) {
-        gateway_own_set_peer(g, r->own, SLOT_NONE);
-        gateway_request_wait(g, slot, RETRY_US);
-    } else {
-        done_and_end(g, slot, result->error);
-    }
 }
 
 static void expire(struct gateway *g, uint32_t slot)
 {
     struct request *r = &g->requests[slot];
-    if (r->operation == TERRANE_ENTER || r->operation == TERRANE_LEAVE) {
+    if (r->silent) {
+        /* The entity is in the world as far as the game knows: the servers are waited for. */
+        unlink(g, r);
+        append(g, slot);
+        r->issued_us = g->now_us;
+        return;
+    }
+    if (enters(r) || r->operation == TERRANE_LEAVE) {
         if (r->operation == TERRANE_ENTER) gateway_own_expel(g, r->own);
         done_and_end(g, slot, TERRANE_ERR_TIMED_OUT);
         return;
@@ -306,7 +431,27 @@ void gateway_requests_resend(struct gateway *g, uint32_t own)
     for (uint32_t slot = g->own[own].requests; slot != SLOT_NONE; slot = g->requests[slot].own_next) {
         struct request *r = &g->requests[slot];
         bool given = r->state == REQUEST_SENT || r->state == REQUEST_WAITING;
-        if (r->operation != TERRANE_ENTER && given) gateway_request_queue(g, slot);
+        if (enters(r) || !given) continue;
+        r->refusals = 0;
+        gateway_request_queue(g, slot);
+    }
+}
+
+void gateway_requests_moved(struct gateway *g)
+{
+    for (uint32_t slot = g->request_first, next; slot != SLOT_NONE; slot = next) {
+        struct request *r = &g->requests[slot];
+        next = r->next;
+        if (r->state != REQUEST_SENT) continue;
+        if (r->inquiry != SLOT_NONE) {
+            gateway_inquiry_moved(g, slot);
+        } else if (enters(r) || r->operation == TERRANE_EMIT) {
+            struct node_id node = target(g, r);
+            if (node.v == 0)
+                gateway_request_wait(g, slot, RETRY_US);
+            else if (!node_id_equal(node, r->sent_to))
+                gateway_request_queue(g, slot);
+        }
     }
 }
 
@@ -316,11 +461,8 @@ void gateway_requests_node_gone(struct gateway *g, struct node_id node)
         struct request *r = &g->requests[slot];
         next = r->next;
         if (r->state != REQUEST_SENT) continue;
-        bool placed = r->operation == TERRANE_ENTER || r->operation == TERRANE_EMIT;
-        if (r->inquiry != SLOT_NONE)
-            gateway_inquiry_node_gone(g, slot, node);
-        else if (placed && node_id_equal(r->sent_to, node))
-            gateway_request_wait(g, slot, RETRY_US);
+        bool placed = enters(r) || r->operation == TERRANE_EMIT;
+        if (placed && node_id_equal(r->sent_to, node)) gateway_request_wait(g, slot, RETRY_US);
     }
 }
 

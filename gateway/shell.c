@@ -86,6 +86,7 @@ static void open_core(struct terrane *t, const struct terrane_options *options)
                                    .wall_us = (uint64_t)wall.tv_sec * 1000000 + (uint64_t)wall.tv_nsec / 1000,
                                    .request_timeout_us = options->request_timeout_ms * 1000,
                                    .no_updates = options->no_updates,
+                                   .no_reenter = options->no_reenter,
                                    .callbacks = options->callbacks,
                                    .context = options->context};
     program_identify(&core.info, options->name == NULL ? "gateway" : options->name, shell_urls(t->shell), 0);
@@ -226,6 +227,11 @@ enum terrane_error terrane_set_radius(struct terrane *t, uint64_t id, double rad
 enum terrane_error terrane_leave(struct terrane *t, uint64_t id, uint64_t *request)
 {
     return commanded(t, gateway_leave(t->core, id, request));
+}
+
+enum terrane_error terrane_attach(struct terrane *t, uint64_t id, uint64_t *request)
+{
+    return commanded(t, gateway_attach(t->core, id, request));
 }
 
 enum terrane_error terrane_emit(struct terrane *t, uint32_t code, double x, double y, double z, uint16_t layer,

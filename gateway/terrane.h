@@ -12,9 +12,14 @@
  *
  * Promises at this API, whatever happens below: each see of a pair (observer, subject) is followed by exactly one
  * unsee before the next see of the pair; update never names a subject that the observer does not see; an event is
- * heard once. From the call of terrane_leave on, an observer hears only the unsees of what it sees, and after
- * `done` of that leave, or `error` ENTITY_LOST, nothing. Callbacks may call any function but terrane_close and
- * terrane_dispatch.
+ * heard once; each request has exactly one `done`. From the call of terrane_leave on, an observer hears only the
+ * unsees of what it sees, and after `done` of that leave, or `error` ENTITY_LOST or DETACHED, nothing. Callbacks may
+ * call any function but terrane_close and terrane_dispatch.
+ *
+ * A server dies: its standby takes over, and all goes on with it: views stand, what is unanswered is said again,
+ * positions too. Only when a server and its standby died together are entities out of the world; then they are entered
+ * again as this session knows them (`error` ENTITY_REENTERED), and what they see is compared with what was told. A
+ * gateway that stood still for so long that it was held for dead goes on as another node and keeps its entities.
  *
  * Units: positions and radii are doubles in world units (m), yaw in radians, z up. Ids are 64-bit, not 0, unique in
  * the world. Structs given to callbacks are borrowed for the call.
@@ -53,6 +58,7 @@ enum terrane_operation {
     TERRANE_QUERY,
     TERRANE_FIND,
     TERRANE_MOVE,
+    TERRANE_ATTACH,
 };
 
 /* What has changed in an update: bits. */
@@ -81,8 +87,11 @@ struct terrane_callbacks {
                  enum terrane_error error);
     /* A query's or find's entities (only id and position are filled), before its `done`. */
     void (*found)(void *context, uint64_t request, const struct terrane_entity *entities, size_t count);
-    /* Something went wrong that no request asked for. ENTITY_LOST (id): its server went away with it; it is not in the
-     * world any more and may be entered again. WORLD_MISMATCH (id 0): another coordinator has another world. */
+    /* Something went wrong that no request asked for. ENTITY_REENTERED (id): its servers died together, and it has been
+     * entered again with what this session last said of it; it goes on. ENTITY_LOST (id): the same, but it was refused
+     * or options.no_reenter is set; it is not in the world any more and may be entered again. DETACHED (id): another
+     * gateway has attached it; it is in the world, but not this session's. WORLD_MISMATCH (id 0): another coordinator
+     * has another world. */
     void (*error)(void *context, uint64_t id, enum terrane_error error, const char *text);
     /* A line for the log, logfmt without time and level. level: 0 debug, 1 information, 2 warning, 3 error. */
     void (*log)(void *context, int level, const char *line);
@@ -96,6 +105,7 @@ struct terrane_options {
     void *context;
     uint64_t request_timeout_ms; /* 0: 10,000; a request unanswered for that long is done with TIMED_OUT */
     bool no_updates;             /* do not subscribe to region topics: see/unsee carry ids, positions stay unknown */
+    bool no_reenter;             /* an entity whose servers died together is ENTITY_LOST, not entered again */
     char *fault;                 /* where terrane_open puts what to tell a person if it fails; NULL: nowhere */
     size_t fault_size;
 };
@@ -140,6 +150,12 @@ enum terrane_error terrane_set_state(struct terrane *t, uint64_t id, const void 
 enum terrane_error terrane_set_radius(struct terrane *t, uint64_t id, double radius,
                                       uint64_t *request) TERRANE_MUST_CHECK;
 enum terrane_error terrane_leave(struct terrane *t, uint64_t id, uint64_t *request) TERRANE_MUST_CHECK;
+/* Takes an entity over that is in the world under another gateway, dead or alive: whoever had it gets `error` DETACHED
+ * and may not command it any more. Servers keep the entities of a dead gateway for 10 s. With `done` its position,
+ * state, radius and so on are known (terrane_get), and it is as if it had been entered here; until then other commands
+ * for it are refused with NOT_READY. Errors: also ENTITY_EXISTS (of this session). `done` may also say ENTITY_UNKNOWN
+ * (in nobody's hands). */
+enum terrane_error terrane_attach(struct terrane *t, uint64_t id, uint64_t *request) TERRANE_MUST_CHECK;
 /* Tells every observer within `radius` of the place once, in that layer. Errors: also POSITION_INVALID,
  * POSITION_OUTSIDE, RADIUS_TOO_LARGE, STATE_TOO_LARGE (payload). */
 enum terrane_error terrane_emit(struct terrane *t, uint32_t code, double x, double y, double z, uint16_t layer,

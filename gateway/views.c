@@ -39,9 +39,10 @@ static uint64_t pair_key(uint32_t observer, uint32_t subject)
     return ((uint64_t)observer + 1) << 32 | subject;
 }
 
-static bool has_data(const struct gateway *g, const struct pair *p)
+/* Whether the pair may be told: its subject's data is there, and the game knows that its observer is. */
+static bool tellable(const struct gateway *g, const struct pair *p)
 {
-    return g->no_updates || g->subjects[p->subject].handle != SLOT_NONE;
+    return g->own[p->observer].announced && (g->no_updates || g->subjects[p->subject].handle != SLOT_NONE);
 }
 
 static uint32_t subject_get(struct gateway *g, struct entity_id id)
@@ -154,7 +155,7 @@ static void pair_in(struct gateway *g, uint32_t slot)
     struct pair *p = &g->pairs[slot];
     if (p->flags & PAIR_IN) return;
     set_flags(g, p, p->flags | PAIR_IN);
-    if (has_data(g, p)) pair_queue(g, slot);
+    if (tellable(g, p)) pair_queue(g, slot);
 }
 
 static void pair_out(struct gateway *g, uint32_t slot)
@@ -175,7 +176,7 @@ void gateway_pair_tell(struct gateway *g, uint32_t slot)
         if (g->callbacks.unsee != NULL) g->callbacks.unsee(g->context, observer, subject);
         p = &g->pairs[slot];
     }
-    if ((p->flags & (PAIR_IN | PAIR_TOLD)) == PAIR_IN && has_data(g, p)) {
+    if ((p->flags & (PAIR_IN | PAIR_TOLD)) == PAIR_IN && tellable(g, p)) {
         struct terrane_entity entity = {.id = subject};
         struct entity_record record;
         uint32_t handle = g->subjects[p->subject].handle;
@@ -267,6 +268,13 @@ void gateway_views_entity(void *context, uint32_t handle, const struct entity_re
     if (changes & 1u << REPLICA_STATE) told |= TERRANE_STATE_CHANGED;
     if (changes & 1u << REPLICA_CHANGED) told |= subject_learn(&g->subjects[slot], record);
     subject_changed(g, slot, told);
+}
+
+void gateway_views_announce(struct gateway *g, uint32_t observer)
+{
+    for (uint32_t at = g->own[observer].pairs; at != SLOT_NONE; at = g->pairs[at].observer_next) {
+        if ((g->pairs[at].flags & (PAIR_IN | PAIR_TOLD)) == PAIR_IN) pair_queue(g, at);
+    }
 }
 
 void gateway_views_drop(struct gateway *g, uint32_t observer)

@@ -24,6 +24,12 @@ static void topic_output(struct gateway *g, enum output_kind kind, struct quadke
     outbox_push(g->out, output, g->message.data, g->message.size);
 }
 
+/* Who may succeed the owner is linked before it is needed. */
+static void warm(struct gateway *g, const struct leaf_owner *owner)
+{
+    if (owner->standby.v != 0) (void)gateway_peer_get(g, owner->standby);
+}
+
 static void watch_open(struct gateway *g, struct quadkey leaf)
 {
     uint32_t slot = g->watch_count++;
@@ -33,7 +39,9 @@ static void watch_open(struct gateway *g, struct quadkey leaf)
     topic_output(g, OUTPUT_WATCH, leaf);
     replicas_watch(g->replicas, g->now_us, leaf);
     const struct leaf_owner *owner = ownership_leaf(&g->map, leaf);
-    if (owner != NULL) replicas_set_epoch(g->replicas, g->now_us, leaf, owner->epoch);
+    if (owner == NULL) return;
+    replicas_set_epoch(g->replicas, g->now_us, leaf, owner->since);
+    warm(g, owner);
 }
 
 static void watch_close(struct gateway *g, uint32_t slot)
@@ -92,7 +100,7 @@ static void settle(struct gateway *g, uint32_t slot)
 {
     struct own before = g->own[slot];
     struct own *own = &g->own[slot];
-    bool needs = own->state != OWN_GONE && !own->leaving;
+    bool needs = own->state != OWN_GONE && !own->leaving && !own->blank;
     own->cell_x = gateway_watch_cell(g, own->position.x);
     own->cell_y = gateway_watch_cell(g, own->position.y);
     own->reach = reach_of(g, own);
@@ -132,10 +140,21 @@ void gateway_watch_rebuild(struct gateway *g)
 void gateway_watch_epochs(struct gateway *g)
 {
     for (uint32_t i = 0; i < g->watch_count; i++) {
-        const struct leaf_owner *owner = ownership_leaf(&g->map, g->watches[i].leaf);
-        if (owner != NULL) replicas_set_epoch(g->replicas, g->now_us, g->watches[i].leaf, owner->epoch);
-        if (g->watches[i].ask_us != 0) gateway_watch_subscribe(g, STREAM_REGION, g->watches[i].leaf);
+        struct quadkey leaf = g->watches[i].leaf;
+        const struct leaf_owner *owner = ownership_leaf(&g->map, leaf);
+        if (owner == NULL) continue;
+        bool replaced = g->watches[i].asked.v != 0 && !node_id_equal(g->watches[i].asked, owner->primary);
+        if (replaced) g->watches[i].refusals = 0;
+        replicas_set_epoch(g->replicas, g->now_us, leaf, owner->since);
+        warm(g, owner);
+        if (g->watches[i].ask_us != 0) gateway_watch_subscribe(g, STREAM_REGION, leaf);
     }
+}
+
+static void ask_later(struct gateway *g, struct watch *watch, uint64_t delay_us)
+{
+    watch->ask_us = g->now_us + delay_us;
+    if (watch->ask_us < g->watch_ask_us) g->watch_ask_us = watch->ask_us;
 }
 
 void gateway_watch_subscribe(void *context, enum stream_kind kind, struct quadkey leaf)
@@ -145,7 +164,7 @@ void gateway_watch_subscribe(void *context, enum stream_kind kind, struct quadke
     const struct leaf_owner *owner = ownership_leaf(&g->map, leaf);
     if (watch == NULL) return;
     uint32_t peer = owner == NULL ? SLOT_NONE : gateway_peer_get(g, owner->primary);
-    watch->ask_us = g->now_us + RETRY_US;
+    ask_later(g, watch, RETRY_US);
     /* Without an owner or its link this is tried again: a queue of repetitions helps nobody. */
     if (peer == SLOT_NONE || !g->peers[peer].up) return;
     struct subscribe message = {kind, leaf};
@@ -154,6 +173,7 @@ void gateway_watch_subscribe(void *context, enum stream_kind kind, struct quadke
     if (gateway_peer_push(g, owner->primary) != TERRANE_ERR_OK) return;
     watch->ask_us = 0;
     watch->asked = owner->primary;
+    gateway_want_flush(g, 0);
 }
 
 void gateway_watch_peer_up(struct gateway *g, struct node_id node)
@@ -165,20 +185,41 @@ void gateway_watch_peer_up(struct gateway *g, struct node_id node)
     }
 }
 
-void gateway_watch_unsubscribed(struct gateway *g, const struct unsubscribed *message)
+void gateway_watch_unsubscribed(struct gateway *g, struct node_id from, const struct unsubscribed *message)
 {
     struct watch *watch = watch_find(g, message->leaf);
-    if (message->stream != STREAM_REGION || watch == NULL) return;
-    watch->ask_us = g->now_us + RETRY_US;
+    if (message->stream != STREAM_REGION || watch == NULL || !node_id_equal(watch->asked, from)) return;
+    /* A successor that is about to serve refuses until it does. */
+    ask_later(g, watch, gateway_retry_us(watch->refusals++));
+}
+
+void gateway_watch_retry(struct gateway *g)
+{
+    if (g->now_us < g->watch_ask_us) return;
+    g->watch_ask_us = UINT64_MAX;
+    for (uint32_t i = 0; i < g->watch_count; i++) {
+        struct watch *watch = &g->watches[i];
+        if (watch->ask_us == 0) continue;
+        if (g->now_us >= watch->ask_us)
+            gateway_watch_subscribe(g, STREAM_REGION, watch->leaf);
+        else
+            ask_later(g, watch, watch->ask_us - g->now_us);
+    }
+}
+
+void gateway_watch_renew(struct gateway *g)
+{
+    for (uint32_t i = 0; i < g->watch_count; i++) {
+        g->watches[i].asked = NODE_NONE;
+        g->watches[i].refusals = 0;
+        ask_later(g, &g->watches[i], 0);
+    }
 }
 
 void gateway_watch_sweep(struct gateway *g)
 {
     for (uint32_t i = g->watch_count; i-- > 0;) {
-        struct watch *watch = &g->watches[i];
-        if (watch->need == 0 && g->now_us >= watch->unneeded_us + LINGER_US)
-            watch_close(g, i);
-        else if (watch->ask_us != 0 && g->now_us >= watch->ask_us)
-            gateway_watch_subscribe(g, STREAM_REGION, watch->leaf);
+        const struct watch *watch = &g->watches[i];
+        if (watch->need == 0 && g->now_us >= watch->unneeded_us + LINGER_US) watch_close(g, i);
     }
 }

@@ -162,6 +162,17 @@ static inline void rig_keep(void *context, struct cursor message, bool sure)
 
 static inline void rig_step(struct rig *rig, struct event event);
 
+static inline struct session *rig_session_with(struct node_id self, struct node_id peer)
+{
+    struct session_options options = {.self = self, .peer = peer};
+    return session_open(&options);
+}
+
+static inline struct session *rig_session(struct node_id self)
+{
+    return rig_session_with(self, RIG_SELF);
+}
+
 static inline void rig_take(struct rig *rig, const struct output *item, const uint8_t *bytes)
 {
     struct rig_peer *peer = rig_peer_of(rig, item->node);
@@ -175,6 +186,11 @@ static inline void rig_take(struct rig *rig, const struct output *item, const ui
         return;
     }
     ck_assert_ptr_nonnull(peer->session);
+    if (!node_id_equal(session_peer(peer->session), packet.from)) {
+        /* Another incarnation of the gateway: whoever is told of it by the map begins anew. */
+        session_close(peer->session);
+        peer->session = rig_session_with(peer->node, packet.from);
+    }
     enum terrane_error error = session_receive(peer->session, rig->now, &packet, rig_keep, peer, &lost);
     ck_assert_int_eq(error, TERRANE_ERR_OK);
 }
@@ -296,10 +312,12 @@ static inline void rig_quadrants(struct leaf_owner leaves[4])
             (struct leaf_owner){.leaf = quadkey_child(QUADKEY_ROOT, i), .epoch = 1, .since = 1, .primary = SERVER(i)};
 }
 
-static inline struct session *rig_session(struct node_id self)
+/* Another primary takes the leaf over. */
+static inline void rig_give(struct leaf_owner *leaf, struct node_id primary)
 {
-    struct session_options options = {.self = self, .peer = RIG_SELF};
-    return session_open(&options);
+    leaf->primary = primary;
+    leaf->epoch++;
+    leaf->since = leaf->epoch;
 }
 
 /* The callbacks that a rig listens with; a test may take some away before it opens. */
@@ -420,10 +438,28 @@ static inline void rig_views(struct rig *rig, int server, uint64_t observer, uin
     for (uint32_t i = 0; i < see_count; i++) entity_add(&rig->w, (struct entity_id){see[i]});
     rig_say(rig, &rig->servers[server]);
 }
+static inline void rig_owner_of(struct rig *rig, int server, uint32_t leaf, uint64_t id, uint64_t version)
+{
+    struct owner owner = {.id = {id}, .version = version, .leaf = quadkey_child(QUADKEY_ROOT, leaf)};
+    owner_encode(&rig->w, &owner);
+    rig_say(rig, &rig->servers[server]);
+}
 static inline void rig_owner(struct rig *rig, int server, uint64_t id, uint64_t version)
 {
-    struct owner owner = {.id = {id}, .version = version, .leaf = quadkey_child(QUADKEY_ROOT, (uint32_t)server)};
-    owner_encode(&rig->w, &owner);
+    rig_owner_of(rig, server, (uint32_t)server, id, version);
+}
+/* The answer to the last LOOKUP that the server has been sent; error OK: it owns the entity in quadrant `leaf`. */
+static inline void rig_looked_up(struct rig *rig, int server, uint32_t leaf, enum terrane_error error, uint64_t version)
+{
+    struct lookup lookup;
+    ck_assert_int_eq(lookup_decode(rig_cursor(rig_last(&rig->servers[server], MESSAGE_LOOKUP)), &lookup),
+                     TERRANE_ERR_OK);
+    struct lookup_result result = {.request = lookup.request,
+                                   .id = lookup.id,
+                                   .error = error,
+                                   .version = version,
+                                   .leaf = quadkey_child(QUADKEY_ROOT, leaf)};
+    lookup_result_encode(&rig->w, &result);
     rig_say(rig, &rig->servers[server]);
 }
 /* A snapshot of quadrant `leaf` that holds entities at slots 0.. with these ids, all at (x, y) world units. */

@@ -98,7 +98,8 @@ static void hand_over(struct told_world *w)
     w->owner = 1 - w->owner;
     w->version++;
     change_view(w, false);
-    struct owner owner = {.id = {OBSERVER}, .version = w->version, .leaf = quadkey_child(QUADKEY_ROOT, 0)};
+    struct owner owner = {
+        .id = {OBSERVER}, .version = w->version, .leaf = quadkey_child(QUADKEY_ROOT, (uint32_t)w->owner)};
     owner_encode(&w->rig.w, &owner);
     queue_word(w, w->owner);
     tell_whole(w);
