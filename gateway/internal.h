@@ -240,6 +240,7 @@ struct watch {
     uint64_t ask_us;      /* SUBSCRIBE again then; 0: not wanted */
     uint32_t refusals;    /* since the leaf has this owner */
     struct node_id asked; /* the last to whom SUBSCRIBE went */
+    struct node_id early; /* the standby that has been asked beforehand; NONE: none has */
 };
 
 /* ---- peers.c, membership.c ---- */

@@ -250,7 +250,7 @@ static bool is_no_owner(enum terrane_error error)
 static void entered(struct gateway *g, uint32_t slot, struct node_id from, uint64_t version)
 {
     uint32_t own = g->requests[slot].own;
-    bool again = g->requests[slot].silent;
+    bool again = g->requests[slot].silent && !g->own[g->requests[slot].own].attaching;
     struct own *entity = &g->own[own];
     struct note note = {.kind = NOTE_ERROR, .id = entity->id, .error = TERRANE_ERR_ENTITY_REENTERED};
     const struct leaf_owner *leaf = ownership_at(&g->map, &g->world, entity->enter_position);
@@ -264,7 +264,7 @@ static void entered(struct gateway *g, uint32_t slot, struct node_id from, uint6
         entity->leaf_since = node_id_equal(leaf->primary, from) ? leaf->since : 0;
     }
     const struct position *now = &entity->position, *said = &entity->enter_position;
-    entity->moved |= now->x != said->x || now->y != said->y || now->z != said->z;
+    entity->moved |= entity->attaching || now->x != said->x || now->y != said->y || now->z != said->z;
     gateway_own_entered(g, own); /* and so the request is done */
     if (again) gateway_notify(g, &note, NULL, 0);
     gateway_own_follow(g, own); /* the answer may be a former owner's last word */
@@ -309,8 +309,8 @@ static void enter_answered(struct gateway *g, uint32_t slot, struct node_id from
     if (own->attaching && (refused || result->error == TERRANE_ERR_ENTITY_UNKNOWN)) {
         gateway_request_wait(g, slot, RETRY_US);
         gateway_seek(g, r->own, refused ? SEEK_SOON_US : 0);
-    } else if (own->attaching && result->error == TERRANE_ERR_OK) {
-        g->counters.malformed++; /* ATTACHED is what says so */
+    } else if (own->blank && result->error == TERRANE_ERR_OK) {
+        g->counters.malformed++; /* ATTACHED comes before it */
     } else if (own->attaching && result->error == TERRANE_ERR_DETACHED) {
         /* Somebody else has attached it meanwhile. */
         if (r->silent)

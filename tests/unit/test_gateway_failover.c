@@ -155,7 +155,7 @@ START_TEST(the_successors_word_counts_before_the_map_comes)
 }
 END_TEST
 
-START_TEST(a_standby_is_linked_before_it_is_needed)
+START_TEST(a_standby_is_asked_before_it_is_needed)
 {
     struct scene s = {0};
     open_scene(&s);
@@ -168,7 +168,24 @@ START_TEST(a_standby_is_linked_before_it_is_needed)
     ck_assert_int_eq(rig->servers[3].links, 1);
     /* Another standby is no other stream. */
     ck_assert_uint_eq(rig_messages(&rig->servers[2], MESSAGE_SUBSCRIBE), subscribes);
+    rig_run(rig, 20000);
     ck_assert(gateway_calm(rig->g));
+    ck_assert_uint_eq(rig_messages(&rig->servers[3], MESSAGE_SUBSCRIBE), 1);
+    /* One that does not know yet that it stands by is asked again, and the owner is not bothered. */
+    struct unsubscribed refusal = {STREAM_REGION, s.leaves[2].leaf, TERRANE_ERR_NOT_OWNER};
+    unsubscribed_encode(&rig->w, &refusal);
+    rig_say(rig, &rig->servers[3]);
+    rig_run(rig, 600000);
+    ck_assert_uint_eq(rig_messages(&rig->servers[3], MESSAGE_SUBSCRIBE), 2);
+    ck_assert_uint_eq(rig_messages(&rig->servers[2], MESSAGE_SUBSCRIBE), subscribes);
+    /* What it publishes as the owner counts before the map comes, and nothing is asked for again when it does. */
+    const uint64_t nine = 9;
+    rig_snapshot(rig, 3, 2, 3, 1, &nine, 1, 100, 7020, 4);
+    ck_assert_uint_eq(rig_told(rig, TOLD_UPDATE), 1);
+    s.leaves[2].standby = NODE_NONE;
+    rig_give(&s.leaves[2], SERVER(3));
+    rig_map(rig, s.leaves, 4, 4);
+    ck_assert_uint_eq(rig_messages(&rig->servers[3], MESSAGE_SUBSCRIBE), 2);
     ck_assert_int_eq(rig->servers[0].links, 0);
     rig_close(rig);
 }
@@ -382,7 +399,7 @@ END_TEST
 SUITE_MAIN("gateway_failover", all_goes_to_the_successor_in_the_step_that_hears_of_it,
            what_a_promoting_successor_refuses_is_said_again_within_milliseconds,
            what_was_refused_goes_out_when_the_successor_speaks, nothing_blinks_and_a_deposed_owner_is_not_believed,
-           the_successors_word_counts_before_the_map_comes, a_standby_is_linked_before_it_is_needed,
+           the_successors_word_counts_before_the_map_comes, a_standby_is_asked_before_it_is_needed,
            an_enter_whose_answer_was_lost_is_repeated_where_it_was_entered,
            an_enter_is_done_by_its_answer_and_not_by_a_view, late_answers_of_a_former_owner_do_no_harm,
            an_answer_of_a_deposed_owner_does_not_bind_the_entity_to_it,
