@@ -29,7 +29,7 @@
 #define NONE UINT32_MAX
 
 #define HELLO_EVERY_US        UINT64_C(200000)
-#define HEARTBEAT_EVERY_US    UINT64_C(250000)
+#define HEARTBEAT_EVERY_US    UINT64_C(50000)
 #define COORDINATOR_SILENT_US UINT64_C(1000000)
 #define BORDER_RETRY_US       UINT64_C(200000)   /* a refused or impossible hand-off is tried again after */
 #define FORWARD_KEEP_US       UINT64_C(30000000) /* how long a former owner knows where an entity went */

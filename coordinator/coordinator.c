@@ -57,7 +57,7 @@ enum terrane_error coordinator_open(const struct coordinator_options *options, s
         return error;
     }
     c->due_us = UINT64_MAX;
-    c->orphans_due_us = UINT64_MAX;
+    c->assign_due_us = UINT64_MAX;
     *out = c;
     return TERRANE_ERR_OK;
 }
@@ -68,6 +68,8 @@ void coordinator_close(struct coordinator *c)
     members_close(c);
     coordinator_leaves_close(c);
     map_close(c);
+    farewell_close(c);
+    standbys_close(c);
     writer_close(&c->save);
     writer_close(&c->message);
     writer_close(&c->packet);
@@ -75,13 +77,22 @@ void coordinator_close(struct coordinator *c)
     free(c);
 }
 
-/* Whoever was not stepped for long could not hear anybody: that time doesn't count as the members' silence. */
+/* Nobody is told apart from us being stopped: who is not stepped can't hear anybody. So we are stepped at least this
+ * often, and a longer gap between two steps is our own pause, which doesn't count as the members' silence. */
+static uint64_t pulse_us(const struct coordinator *c)
+{
+    return lapse_margin_us(c) / 2;
+}
+
 static void notice_pause(struct coordinator *c, uint64_t now_us)
 {
     uint64_t gap_us = now_us > c->last_step_us ? now_us - c->last_step_us : 0;
-    if (c->last_step_us != 0 && gap_us > c->options.silence_us / 2) {
-        outbox_log(c->out, LOG_WARNING, "event=paused ms=%llu", (unsigned long long)(gap_us / 1000));
-        members_shift(c, gap_us);
+    if (c->last_step_us != 0 && gap_us > lapse_margin_us(c)) {
+        if (gap_us > c->options.lease_us)
+            outbox_log(c->out, LOG_WARNING, "event=paused ms=%llu reason=\"this process itself; nobody lapses by it\"",
+                       (unsigned long long)(gap_us / 1000));
+        /* A pulse short of all of it: where every gap is too long, time still passes. */
+        members_shift(c, gap_us - pulse_us(c));
         if (c->settle_us > c->last_step_us) c->settle_us += gap_us;
     }
     c->last_step_us = now_us;
@@ -91,6 +102,7 @@ static void notice_pause(struct coordinator *c, uint64_t now_us)
 static void link_changed(struct coordinator *c, struct node_id node, bool up)
 {
     uint32_t index = member_find(c, node);
+    farewell_link(c, node, up);
     if (index == NONE || c->members[index].session == NULL) return;
     c->members[index].link_down = !up;
     if (!up) return;
@@ -120,6 +132,7 @@ void coordinator_step(struct coordinator *c, const struct event *in, uint64_t no
     case EVENT_FEED_DOWN: break;
     }
     members_check(c);
+    farewell_step(c);
     keep_step(c);
     map_tell(c);
     map_send_due(c);
@@ -129,8 +142,10 @@ void coordinator_step(struct coordinator *c, const struct event *in, uint64_t no
 
 uint64_t coordinator_deadline_us(const struct coordinator *c)
 {
-    uint64_t due_us = c->due_us, keep_us = keep_due_us(c);
+    uint64_t due_us = c->due_us, keep_us = keep_due_us(c), farewell_us = farewell_due_us(c);
     if (c->members_used > 0 && c->due_us == UINT64_MAX) due_us = c->now_us;
+    if (c->members_used > 0 && c->last_step_us + pulse_us(c) < due_us) due_us = c->last_step_us + pulse_us(c);
+    if (farewell_us < due_us) due_us = farewell_us;
     return keep_us < due_us ? keep_us : due_us;
 }
 
@@ -142,7 +157,9 @@ void coordinator_stats(const struct coordinator *c, struct coordinator_stats *ou
     out->ready = c->ready;
     out->leaves = c->leaf_count;
     for (uint32_t i = 0; i < c->leaf_count; i++) {
-        out->unowned += c->leaves[i].owner.primary.v == 0;
+        bool owned = c->leaves[i].owner.primary.v != 0;
+        out->unowned += !owned;
+        out->unprotected += owned && !leaf_level(c, &c->leaves[i]);
         out->owned_entities += c->leaves[i].load;
     }
     for (uint32_t i = 0; i < c->member_count; i++) {
@@ -153,6 +170,8 @@ void coordinator_stats(const struct coordinator *c, struct coordinator_stats *ou
         else
             out->gateways++;
         out->silent += m->silent;
+        out->lapsed += m->lapsed;
+        out->draining += m->draining;
         out->ticks += m->tick;
         out->ticks_late += m->ticks_late;
     }

@@ -21,6 +21,7 @@ struct coordinator_options {
     uint32_t expect_servers; /* first assignment waits for so many cell servers; 0: 1 */
     uint64_t silence_us;     /* a member not heard for that long is reported as silent; 0: 2,000,000 */
     uint64_t lease_us;       /* of every member, told by WELCOME; 0: 250,000 */
+    bool no_standbys;        /* leaves have no standby: what a server held is gone with it */
     bool storeless;          /* no Redis: the map lives in memory only (simulations, trials) */
 };
 
@@ -37,7 +38,9 @@ uint64_t coordinator_deadline_us(const struct coordinator *c); /* UINT64_MAX: no
 /* For checkers and status. */
 struct coordinator_stats {
     uint64_t term, rev;
-    uint32_t servers, gateways, silent, leaves, unowned;
+    uint32_t servers, gateways, silent, lapsed, draining, leaves, unowned;
+    uint32_t unprotected; /* leaves with an owner and no level standby */
+    uint64_t promotions;  /* of standbys, stored */
     uint64_t owned_entities, ticks, ticks_late, refused, stored, store_failures;
     bool ready; /* the map is loaded or new, and stored */
 };

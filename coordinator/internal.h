@@ -1,14 +1,18 @@
 /* What the files of the coordinator's core share. Nothing outside coordinator/ includes this.
  *
- *   members.c      who is there: HELLO, BYE, silence                 sessions.c  packets in and out
- *   quadtree.c     the leaves: tiling check, Hilbert order           assign.c    who shall own what
+ *   members.c      who is there: HELLO, BYE, lapses, deaths          sessions.c  packets in and out
+ *   farewell.c     telling an incarnation that it is over            quadtree.c  the leaves: tiling check, Hilbert
+ * order assign.c       a round of decisions; leaves without an owner     failover.c  leaves of the dead, silent and
+ * draining standby.c      who stands by for which leaf                      plan.c      what a round makes of each leaf
  *   keep.c         loading, saving, back-off                         map.c       telling the map, whole or changes
- *   status.c       STATUS as JSON                                    coordinator.c  open, close, step
+ *   admin.c        the query lane: DEATH, DRAIN                      status.c    STATUS as JSON
+ *   coordinator.c  open, close, step
  *
  * How a change goes: members.c notes who came and went; assign.c turns that, while no save is under way, into `next`
  * of each leaf that changes; keep.c writes these and the servers' data to the store, and repeats the very same bytes
  * until the store has answered (an attempt whose answer was lost must find only itself there); then `next` becomes
- * `owner`, and map.c tells. Gateways own nothing, so their coming and going is told without the store. */
+ * `owner`, and map.c tells. What happens meanwhile is looked at in the next round, which begins at once. Gateways own
+ * nothing, so their coming and going is told without the store. */
 #ifndef TERRANE_COORDINATOR_INTERNAL_H
 #define TERRANE_COORDINATOR_INTERNAL_H
 
@@ -22,6 +26,7 @@
 #define NONE UINT32_MAX
 
 #define LEASE_US           UINT64_C(250000)
+#define MARGIN_MIN_US      UINT64_C(20000) /* beyond the lease; a fifth of it if that is more */
 #define SILENCE_US         UINT64_C(2000000)
 #define GONE_US            UINT64_C(10000000) /* silent members that own nothing leave the map after */
 #define NAME_TAKEN_US      UINT64_C(1000000)  /* a server heard within this keeps its name */
@@ -39,12 +44,17 @@
 #define ENDED_MAX          LIMIT_NODES
 #define ERRORS_MAX         64u
 
+#define MIGRATIONS_MAX 16u               /* leaves on their way from draining servers at a time */
+#define MIGRATION_US   UINT64_C(2000000) /* one whose new primary says nothing counts no longer than this */
+#define EMPTY_US       UINT64_C(500000)  /* besides two leases: from the last leaf to the end of a BYE */
+#define STOOD_US       UINT64_C(1000000) /* a level standby names the leaf in its lists at least this often */
+
 enum member_state {
     MEMBER_FREE,
     MEMBER_EXPECTED, /* in the store; has not said HELLO to this term yet */
     MEMBER_ACTIVE,
-    MEMBER_REPLACED, /* a newer incarnation has its name; goes when its leaves are moved */
-    MEMBER_LEAVING,  /* said BYE; goes when its leaves are free and its BYE surely acknowledged */
+    MEMBER_DEAD,    /* a server proved dead; goes when no leaf names it any more */
+    MEMBER_LEAVING, /* said BYE and holds nothing; goes when its BYE is surely acknowledged */
 };
 
 struct member {
@@ -58,16 +68,25 @@ struct member {
     bool level;               /* has been sent the whole map and each change since */
     bool needs_map;           /* the whole map is due */
     bool released;            /* leaving: nothing refers to it any more */
+    bool lapsed;              /* servers: not heard for lease and margin, or since */
+    bool draining;            /* servers: gets nothing new, and what it has goes to others */
+    bool bye;                 /* servers: draining because it said BYE */
+    bool losing;              /* the save under way takes leaves from it */
     enum member_state saving; /* its state in the save under way; FREE: it is not in there */
-    uint32_t heir;            /* assign.c: who gets its leaves */
     bool touched;             /* in c->touched */
     struct node_info info;
     uint32_t capacity;
     struct session *session; /* ACTIVE and LEAVING */
     uint64_t heard_us, map_us, leaving_us;
+    uint64_t back_us;                     /* heard again after a lapse; 0: never lapsed */
+    uint64_t shunned_us;                  /* until when it is to stand by for nothing more: it did not get level */
+    uint64_t lists_us;                    /* its last heartbeat with lists */
+    uint64_t withheld_us;                 /* draining: gets no lease since; 0: it does */
+    uint64_t empty_us;                    /* said BYE: no leaf names it since; 0: some do */
+    uint64_t lost_rev;                    /* the revision that tells of the last leaf that was taken from it */
     uint64_t term, rev, tick, ticks_late; /* as it said last */
     uint32_t ghosts;
-    uint32_t leaves; /* as owned now: counted by assign.c */
+    uint32_t leaves, stands; /* that it owns and stands by for, as planned: counted by plan.c */
 };
 
 struct leaf {
@@ -76,7 +95,13 @@ struct leaf {
     bool saving, fresh;      /* next is another; owner has changed since it was told */
     uint64_t hilbert;        /* place on the curve, at the deepest depth of any world */
     uint64_t orphan_us;      /* since when nobody owns it */
+    uint64_t lost_us;        /* since when its primary is dead and its standby may have a copy; 0: it is not so */
+    uint64_t moving_us;      /* since when it goes over from a draining server; 0: it does not */
+    uint64_t stands_us;      /* since when its standby is its standby */
+    uint64_t stood_us;       /* when its standby last said that it is level */
+    uint32_t stood_epoch;    /* and under which epoch */
     uint32_t load;           /* entities, as its owner said last */
+    const char *why_primary, *why_standby; /* plan.c: static text */
 };
 
 enum keep_state {
@@ -117,7 +142,12 @@ struct coordinator {
     bool nodes_fresh, leaves_fresh; /* map.c has something to tell */
     bool told;                      /* this term has told a map */
     uint32_t maps_due;              /* members with needs_map */
-    uint64_t orphans_due_us;        /* when leaves without an owner go to servers that have some already */
+    uint64_t assign_due_us;         /* when assign.c has something to look at by itself */
+    bool awaits_level;              /* a decision waits for some standby to be level */
+    uint32_t unprotected;           /* owned leaves without a standby, as logged last */
+    struct choice *choice;          /* standby.c */
+    struct farewell *farewells;
+    uint32_t farewell_count;
 
     enum keep_state keep, keep_failed; /* failed: what is to be repeated */
     uint64_t token, retry_us, backoff_us;
@@ -136,8 +166,9 @@ struct coordinator {
 };
 
 /* members.c */
-uint32_t member_find(const struct coordinator *c, struct node_id node); /* index or NONE */
-uint32_t member_named(const struct coordinator *c, const char *name);   /* the server of that name, or NONE */
+uint32_t member_find(const struct coordinator *c, struct node_id node);    /* index or NONE */
+uint32_t member_named(const struct coordinator *c, const char *name);      /* the server of that name, or NONE */
+const char *member_name(const struct coordinator *c, struct node_id node); /* "": not a member */
 uint32_t member_new(struct coordinator *c, const struct node_info *info, enum member_state state);
 void member_free(struct coordinator *c, uint32_t index); /* its incarnation must not come back */
 /* Its urls are real, so it may replace a former incarnation, own and be told. False: another live server has its name
@@ -146,8 +177,17 @@ bool member_prove(struct coordinator *c, uint32_t index);
 void member_touch(struct coordinator *c, uint32_t index);
 void member_hello(struct coordinator *c, struct node_id from, struct cursor message);
 void member_bye(struct coordinator *c, uint32_t index);
-void members_check(struct coordinator *c); /* silence, lingering, departures */
+void member_leave(struct coordinator *c, uint32_t index); /* no leaf names it any more */
+void member_drain(struct coordinator *c, uint32_t index, const char *why);
+void member_dead(struct coordinator *c, uint32_t index, const char *proof); /* a server's process is surely no more */
+void member_heard(struct coordinator *c, uint32_t index);
+void members_check(struct coordinator *c); /* lapses, silence, lingering, departures */
 void members_shift(struct coordinator *c, uint64_t span_us);
+uint64_t lapse_margin_us(const struct coordinator *c);
+/* It may own and stand by: heard now, and for a while since its last lapse. */
+bool member_able(const struct coordinator *c, const struct member *m);
+/* The map names it no longer once the save under way is stored. */
+bool member_goes(const struct member *m);
 void members_close(struct coordinator *c);
 bool member_is_server(const struct member *m);
 bool member_to_save(const struct member *m); /* the store has not got it yet */
@@ -167,9 +207,38 @@ enum terrane_error leaves_tile(const struct world *world, const struct quadkey *
 uint32_t coordinator_leaf_find(const struct coordinator *c, struct quadkey key);
 void coordinator_leaves_close(struct coordinator *c);
 
+/* farewell.c */
+void farewell_say(struct coordinator *c, const struct node_info *info); /* to an incarnation that is over */
+void farewell_link(struct coordinator *c, struct node_id node, bool up);
+void farewell_step(struct coordinator *c);
+uint64_t farewell_due_us(const struct coordinator *c);
+void farewell_close(struct coordinator *c);
+
 /* assign.c */
 void assign_decide(struct coordinator *c);        /* sets next and saving; only while no save is under way */
 bool assign_pending(const struct coordinator *c); /* something is to be saved */
+void assign_at(struct coordinator *c, uint64_t due_us);
+
+/* plan.c: one round's decisions. Members are indices or NONE. */
+void plan_open(struct coordinator *c);
+void plan_leaf(struct coordinator *c, uint32_t leaf, uint32_t primary, uint32_t standby, const char *why);
+void plan_close(struct coordinator *c); /* feeds, counts, the log */
+
+/* failover.c */
+enum fate {
+    FATE_SERVES,
+    FATE_SILENT, /* its lease has run out; nothing proves that it is dead */
+    FATE_DEAD,
+};
+enum fate member_fate(const struct coordinator *c, uint32_t index);    /* of a server; NONE is dead */
+bool leaf_level(const struct coordinator *c, const struct leaf *leaf); /* its standby has all of it */
+void failover_plan(struct coordinator *c);                             /* leaves of the dead and silent */
+void drain_plan(struct coordinator *c);                                /* leaves of the draining */
+void drain_finish(struct coordinator *c);                              /* who said BYE and is empty may go */
+
+/* standby.c */
+void standbys_plan(struct coordinator *c);
+void standbys_close(struct coordinator *c);
 
 /* keep.c */
 void keep_start(struct coordinator *c);
@@ -185,7 +254,10 @@ void map_gone(struct coordinator *c, struct node_id node); /* a listed node is n
 void member_needs_map(struct coordinator *c, uint32_t index, bool needs);
 void map_close(struct coordinator *c);
 
-/* status.c */
+/* admin.c */
 void query_answer(struct coordinator *c, uint64_t token, const uint8_t *bytes, size_t size);
+
+/* status.c */
+void coordinator_status_write(struct coordinator *c); /* into c->json, NUL-terminated */
 
 #endif

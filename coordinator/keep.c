@@ -25,12 +25,6 @@ static void keep_wait(struct coordinator *c, enum terrane_error error)
                terrane_error_name(error), c->backoff_us / 1000);
 }
 
-static const char *name_of(const struct coordinator *c, struct node_id node)
-{
-    uint32_t index = member_find(c, node);
-    return index == NONE ? "" : c->members[index].info.name;
-}
-
 static void write_leaves(struct coordinator *c)
 {
     uint32_t count = 0;
@@ -39,7 +33,9 @@ static void write_leaves(struct coordinator *c)
     for (uint32_t i = 0; i < c->leaf_count; i++) {
         if (!c->leaves[i].saving) continue;
         struct store_leaf leaf = {.owner = c->leaves[i].next};
-        memcpy(leaf.primary, name_of(c, leaf.owner.primary), strlen(name_of(c, leaf.owner.primary)) + 1);
+        const char *primary = member_name(c, leaf.owner.primary), *standby = member_name(c, leaf.owner.standby);
+        memcpy(leaf.primary, primary, strlen(primary) + 1);
+        memcpy(leaf.standby, standby, strlen(standby) + 1);
         store_add_leaf(&c->save, &leaf);
     }
     store_list(&c->save, 0);
@@ -48,8 +44,7 @@ static void write_leaves(struct coordinator *c)
 /* A name goes from the store only if no incarnation bears it any more. */
 static bool to_unsave(const struct coordinator *c, const struct member *m)
 {
-    bool goes = (m->state == MEMBER_LEAVING && !m->released) || m->state == MEMBER_REPLACED;
-    return goes && member_named(c, m->info.name) == NONE;
+    return member_goes(m) && member_named(c, m->info.name) == NONE;
 }
 
 static void write_servers(struct coordinator *c)
@@ -57,8 +52,7 @@ static void write_servers(struct coordinator *c)
     uint32_t count = 0, gone = 0;
     for (uint32_t i = 0; i < c->member_count; i++) {
         struct member *m = &c->members[i];
-        bool goes = (m->state == MEMBER_LEAVING && !m->released) || m->state == MEMBER_REPLACED;
-        m->saving = goes || member_to_save(m) ? m->state : MEMBER_FREE;
+        m->saving = member_goes(m) || member_to_save(m) ? m->state : MEMBER_FREE;
         count += member_to_save(m);
         gone += to_unsave(c, m);
     }
@@ -86,7 +80,22 @@ static void member_kept(struct coordinator *c, uint32_t index)
     if (m->listed) map_gone(c, m->info.node);
     m->listed = false;
     m->released = true;
-    if (saved_as == MEMBER_REPLACED) member_free(c, index);
+    if (saved_as == MEMBER_DEAD) member_free(c, index);
+}
+
+static void leaf_kept(struct coordinator *c, struct leaf *leaf)
+{
+    bool moves = !node_id_equal(leaf->owner.primary, leaf->next.primary);
+    uint32_t former = moves && leaf->owner.primary.v != 0 ? member_find(c, leaf->owner.primary) : NONE;
+    if (former != NONE) c->members[former].lost_rev = c->rev + 1; /* what is told next */
+    if (!node_id_equal(leaf->owner.standby, leaf->next.standby)) leaf->stands_us = c->now_us;
+    c->stats.promotions += moves && leaf->next.primary.v != 0 && node_id_equal(leaf->owner.standby, leaf->next.primary);
+    if (moves) leaf->load = 0;
+    if (moves) leaf->orphan_us = c->now_us;
+    leaf->owner = leaf->next;
+    leaf->saving = false;
+    leaf->fresh = true;
+    c->leaves_fresh = true;
 }
 
 /* The store holds it: from now on it is so. */
@@ -97,16 +106,10 @@ static void kept(struct coordinator *c)
     c->conflicts = 0;
     c->keep = KEEP_IDLE;
     for (uint32_t i = 0; i < c->leaf_count; i++) {
-        struct leaf *leaf = &c->leaves[i];
-        if (!leaf->saving) continue;
-        leaf->owner = leaf->next;
-        leaf->saving = false;
-        leaf->fresh = true;
-        leaf->load = 0;
-        leaf->orphan_us = c->now_us;
-        c->leaves_fresh = true;
+        if (c->leaves[i].saving) leaf_kept(c, &c->leaves[i]);
     }
     for (uint32_t i = 0; i < c->member_count; i++) {
+        c->members[i].losing = false;
         if (c->members[i].saving != MEMBER_FREE) member_kept(c, i);
     }
     c->members_changed = true;
@@ -262,7 +265,7 @@ static void loaded(struct coordinator *c, struct store_map *map)
         return;
     }
     for (uint32_t i = 0; i < c->leaf_count; i++) c->leaves[i].saving = false;
-    for (uint32_t i = 0; i < c->member_count; i++) c->members[i].saving = MEMBER_FREE;
+    for (uint32_t i = 0; i < c->member_count; i++) c->members[i].saving = MEMBER_FREE, c->members[i].losing = false;
     c->told = false;
     c->leaves_fresh = true;
     c->term = (map->term > c->term ? map->term : c->term) + 1;
@@ -318,7 +321,7 @@ void keep_step(struct coordinator *c)
         operate(c, c->keep_failed == KEEP_LOADING ? STORE_LOAD : STORE_SAVE);
     bool open = c->keep == KEEP_IDLE && c->ready && c->now_us >= c->settle_us;
     /* Without a store a save ends at once and may leave more to decide; it ends, since each round moves states on. */
-    while (open && (c->members_changed || c->now_us >= c->orphans_due_us)) {
+    while (open && (c->members_changed || c->now_us >= c->assign_due_us)) {
         assign_decide(c);
         if (!assign_pending(c)) break;
         save(c, false);
@@ -331,5 +334,5 @@ uint64_t keep_due_us(const struct coordinator *c)
     uint64_t due_us = c->keep == KEEP_WAITING ? c->retry_us : UINT64_MAX;
     if (c->keep != KEEP_IDLE || !c->ready) return due_us;
     if (c->members_changed && c->settle_us < due_us) due_us = c->settle_us;
-    return c->orphans_due_us < due_us ? c->orphans_due_us : due_us;
+    return c->assign_due_us < due_us ? c->assign_due_us : due_us;
 }

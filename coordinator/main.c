@@ -15,9 +15,9 @@
 static struct flags {
     const char *inbox, *query, *feed, *advertise, *name, *world, *leaves;
     const char *redis, *redis_user, *redis_password;
-    bool storeless;
+    bool storeless, standbys;
     double cell_size, origin_x, origin_y, radius_max, hysteresis, handoff_hysteresis, z_range;
-    uint64_t depth, resolution_bits, tick_hz, split_depth, expect_servers;
+    uint64_t depth, resolution_bits, tick_hz, split_depth, expect_servers, lease_ms;
     uint32_t view_mode, edge, log_format, log_level;
 } flags;
 
@@ -187,6 +187,19 @@ static const struct config_field fields[] = {
      .min = 1,
      .max = LIMIT_NODES,
      .help = "Leaves are first shared out when so many cell servers have joined."},
+    {.name = "lease-ms",
+     .kind = CONFIG_UINT,
+     .value = &flags.lease_ms,
+     .preset = "250",
+     .min = LIMIT_LEASE_MIN_US / 1000,
+     .max = LIMIT_LEASE_MAX_US / 1000,
+     .unit = "MS",
+     .help = "A server that is not heard for that long, and a fifth more, is replaced by its standbys."},
+    {.name = "standbys",
+     .kind = CONFIG_BOOL,
+     .value = &flags.standbys,
+     .preset = "0",
+     .help = "Each leaf has a live copy on another server; 0: a server's leaves are lost with it."},
     {.name = "log-format",
      .kind = CONFIG_CHOICE,
      .value = &flags.log_format,
@@ -331,6 +344,8 @@ int main(int argc, char **argv)
                                           .world = world_of(),
                                           .split_depth = (uint32_t)flags.split_depth,
                                           .expect_servers = (uint32_t)flags.expect_servers,
+                                          .lease_us = flags.lease_ms * 1000,
+                                          .no_standbys = !flags.standbys,
                                           .storeless = flags.storeless};
     if (flags.leaves[0] == '\0' && options.split_depth > options.world.depth)
         program_fail(PROGRAM, EXIT_USAGE, "--split-depth %u is deeper than --depth %u", options.split_depth,

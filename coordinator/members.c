@@ -35,6 +35,24 @@ uint32_t member_named(const struct coordinator *c, const char *name)
     return NONE;
 }
 
+const char *member_name(const struct coordinator *c, struct node_id node)
+{
+    uint32_t index = node.v == 0 ? NONE : member_find(c, node);
+    return index == NONE ? "" : c->members[index].info.name;
+}
+
+bool member_able(const struct coordinator *c, const struct member *m)
+{
+    if (m->state != MEMBER_ACTIVE || !member_is_server(m) || !m->proved || m->lapsed) return false;
+    return m->back_us == 0 || c->now_us >= m->back_us + c->options.lease_us;
+}
+
+bool member_goes(const struct member *m)
+{
+    bool over = m->state == MEMBER_DEAD || (m->state == MEMBER_LEAVING && !m->released);
+    return over && m->leaves + m->stands == 0;
+}
+
 uint32_t member_new(struct coordinator *c, const struct node_info *info, enum member_state state)
 {
     uint32_t index = c->member_free_from;
@@ -44,7 +62,7 @@ uint32_t member_new(struct coordinator *c, const struct node_info *info, enum me
         c->member_count++;
         ARRAY_RESERVE(c->members, c->member_room, c->member_count);
     }
-    c->members[index] = (struct member){.state = state, .info = *info, .heard_us = c->now_us, .heir = NONE};
+    c->members[index] = (struct member){.state = state, .info = *info, .heard_us = c->now_us};
     table_put(&c->member_index, info->node.v, index);
     c->members_used++;
     if (info->role == ROLE_GATEWAY) c->gateways++;
@@ -85,7 +103,7 @@ void member_free(struct coordinator *c, uint32_t index)
     if (index < c->member_free_from) c->member_free_from = index;
     if (m->info.role == ROLE_GATEWAY) c->gateways--;
     bool touched = m->touched;
-    *m = (struct member){.touched = touched, .heir = NONE};
+    *m = (struct member){.touched = touched};
 }
 
 void member_touch(struct coordinator *c, uint32_t index)
@@ -130,6 +148,18 @@ static bool name_taken(const struct coordinator *c, const struct member *m)
     return !m->link_down && c->now_us - m->heard_us < NAME_TAKEN_US;
 }
 
+void member_dead(struct coordinator *c, uint32_t index, const char *proof)
+{
+    struct member *m = &c->members[index];
+    outbox_log(c->out, LOG_WARNING,
+               "event=dead role=server name=\"%s\" node=%" PRIu64 " leaves=%u standby_leaves=%u reason=\"%s\"",
+               m->info.name, m->info.node.v, m->leaves, m->stands, proof);
+    m->state = MEMBER_DEAD;
+    disconnect(c, m);
+    member_needs_map(c, index, false);
+    c->members_changed = true;
+}
+
 bool member_prove(struct coordinator *c, uint32_t index)
 {
     struct member *m = &c->members[index];
@@ -140,16 +170,7 @@ bool member_prove(struct coordinator *c, uint32_t index)
         member_free(c, index);
         return false;
     }
-    if (old != NONE) {
-        struct member *former = &c->members[old];
-        outbox_log(c->out, LOG_WARNING,
-                   "event=replaced role=server name=\"%s\" node=%" PRIu64 " by=%" PRIu64
-                   " leaves=%u reason=\"a new incarnation; what the old one held is gone\"",
-                   m->info.name, former->info.node.v, m->info.node.v, former->leaves);
-        former->state = MEMBER_REPLACED;
-        disconnect(c, former);
-        member_needs_map(c, old, false);
-    }
+    if (old != NONE) member_dead(c, old, "a new incarnation has its name");
     m->proved = true;
     c->nodes_fresh = true;
     if (member_is_server(m)) c->members_changed = true;
@@ -226,25 +247,38 @@ void member_hello(struct coordinator *c, struct node_id from, struct cursor mess
         error = index == NONE ? admit(c, &hello.info, &index, &what) : readmit(c, &hello, index, &what);
     if (error != TERRANE_ERR_OK) {
         refuse(c, error, what, from);
+        if (error == TERRANE_ERR_CLOSED) farewell_say(c, &hello.info);
         return;
     }
     struct member *m = &c->members[index];
-    m->heard_us = c->now_us;
     m->capacity = hello.capacity;
+    member_heard(c, index);
     if (m->session == NULL) connect_member(c, index);
     send_welcome(c, index);
 }
 
-void member_bye(struct coordinator *c, uint32_t index)
+void member_heard(struct coordinator *c, uint32_t index)
 {
     struct member *m = &c->members[index];
-    if (m->state != MEMBER_ACTIVE && m->state != MEMBER_EXPECTED) return;
-    outbox_log(c->out, LOG_INFO, "event=left role=%s name=\"%s\" node=%" PRIu64 " leaves=%u", role_name(m),
+    m->heard_us = c->now_us;
+    if (!m->silent && !m->lapsed) return;
+    if (m->lapsed) m->back_us = c->now_us;
+    m->silent = m->lapsed = false;
+    c->members_changed = true;
+    outbox_log(c->out, LOG_INFO, "event=heard_again role=%s name=\"%s\" node=%" PRIu64 " leaves=%u", role_name(m),
                m->info.name, m->info.node.v, m->leaves);
+}
+
+void member_leave(struct coordinator *c, uint32_t index)
+{
+    struct member *m = &c->members[index];
     m->state = MEMBER_LEAVING;
     m->leaving_us = c->now_us;
+    c->due_us = c->now_us;
     member_needs_map(c, index, false);
-    if (member_is_server(m)) {
+    outbox_log(c->out, LOG_INFO, "event=left role=%s name=\"%s\" node=%" PRIu64, role_name(m), m->info.name,
+               m->info.node.v);
+    if (member_is_server(m)) { /* the store comes first */
         c->members_changed = true;
         return;
     }
@@ -253,41 +287,114 @@ void member_bye(struct coordinator *c, uint32_t index)
     m->listed = false;
 }
 
-static void member_check(struct coordinator *c, uint32_t index, uint64_t silence_us)
+void member_drain(struct coordinator *c, uint32_t index, const char *why)
+{
+    struct member *m = &c->members[index];
+    if (m->draining) return;
+    m->draining = true;
+    c->members_changed = true;
+    outbox_log(c->out, LOG_INFO,
+               "event=draining name=\"%s\" node=%" PRIu64 " leaves=%u standby_leaves=%u reason=\"%s\"", m->info.name,
+               m->info.node.v, m->leaves, m->stands, why);
+}
+
+/* A server that says so is emptied first, and goes on until the map names it nowhere. Without standbys nobody could
+ * take anything over: then it is as good as dead. */
+void member_bye(struct coordinator *c, uint32_t index)
+{
+    struct member *m = &c->members[index];
+    if (m->state != MEMBER_ACTIVE && m->state != MEMBER_EXPECTED) return;
+    if (!member_is_server(m) || c->options.no_standbys) {
+        member_leave(c, index);
+        return;
+    }
+    member_drain(c, index, "it says BYE");
+    m->bye = true;
+    c->members_changed = true;
+}
+
+uint64_t lapse_margin_us(const struct coordinator *c)
+{
+    uint64_t fifth_us = c->options.lease_us / 5;
+    return fifth_us > MARGIN_MIN_US ? fifth_us : MARGIN_MIN_US;
+}
+
+static void member_lapse(struct coordinator *c, uint32_t index)
+{
+    struct member *m = &c->members[index];
+    m->lapsed = true;
+    m->withheld_us = 0;
+    c->members_changed = true;
+    outbox_log(c->out, LOG_WARNING,
+               "event=lapsed role=server name=\"%s\" node=%" PRIu64 " quiet_ms=%" PRIu64
+               " leaves=%u standby_leaves=%u reason=\"not heard for a lease of %" PRIu64 " ms and the margin\"",
+               m->info.name, m->info.node.v, (c->now_us - m->heard_us) / 1000, m->leaves, m->stands,
+               c->options.lease_us / 1000);
+    if (m->bye) member_dead(c, index, "it said BYE and is heard no more");
+}
+
+static void member_silence(struct coordinator *c, struct member *m)
+{
+    m->silent = true;
+    outbox_log(c->out, LOG_WARNING, "event=silent role=%s name=\"%s\" node=%" PRIu64 " quiet_ms=%" PRIu64 " leaves=%u",
+               role_name(m), m->info.name, m->info.node.v, (c->now_us - m->heard_us) / 1000, m->leaves);
+}
+
+static void due_at(struct coordinator *c, uint64_t due_us)
+{
+    if (due_us < c->due_us) c->due_us = due_us;
+}
+
+/* Lapse, then silence, then departure: what is next is noted in due_us. */
+static void member_quiet(struct coordinator *c, uint32_t index)
+{
+    struct member *m = &c->members[index];
+    uint64_t lapse_us = m->heard_us + c->options.lease_us + lapse_margin_us(c);
+    uint64_t silence_us = m->heard_us + c->options.silence_us, gone_us = m->heard_us + GONE_US;
+    if (member_is_server(m) && !m->lapsed) {
+        if (c->now_us >= lapse_us)
+            member_lapse(c, index);
+        else
+            due_at(c, lapse_us);
+        if (m->state == MEMBER_DEAD) return;
+    }
+    if (!m->silent && c->now_us > silence_us) member_silence(c, m);
+    if (!m->silent) due_at(c, silence_us + 1);
+    if (c->now_us <= gone_us) {
+        due_at(c, gone_us + 1);
+        return;
+    }
+    bool held = m->leaves + m->stands > 0 || m->saving != MEMBER_FREE || (member_is_server(m) && !c->ready);
+    if (held) {
+        due_at(c, c->now_us + c->options.silence_us);
+        return;
+    }
+    member_leave(c, index);
+    if (!member_is_server(m)) member_free(c, index);
+}
+
+static void member_check(struct coordinator *c, uint32_t index)
 {
     struct member *m = &c->members[index];
     if (m->session != NULL && session_deadline_us(m->session) <= c->now_us) member_touch(c, index);
-    if (m->state == MEMBER_LEAVING) {
-        if (m->released && c->now_us - m->leaving_us >= LINGER_US) member_free(c, index);
-        return;
-    }
-    if (m->state != MEMBER_ACTIVE && m->state != MEMBER_EXPECTED) return;
-    uint64_t quiet_us = c->now_us > m->heard_us ? c->now_us - m->heard_us : 0;
-    if (!m->silent && quiet_us > silence_us) {
-        m->silent = true;
-        outbox_log(c->out, LOG_WARNING,
-                   "event=silent role=%s name=\"%s\" node=%" PRIu64 " quiet_ms=%" PRIu64 " leaves=%u", role_name(m),
-                   m->info.name, m->info.node.v, quiet_us / 1000, m->leaves);
-    }
-    if (quiet_us > GONE_US && m->leaves == 0 && m->saving == MEMBER_FREE) {
-        member_bye(c, index);
-        if (m->info.role == ROLE_GATEWAY) member_free(c, index);
-    }
+    if (m->state == MEMBER_ACTIVE || m->state == MEMBER_EXPECTED) member_quiet(c, index);
+    if (m->state != MEMBER_LEAVING) return;
+    if (m->released && c->now_us >= m->leaving_us + LINGER_US)
+        member_free(c, index);
+    else
+        due_at(c, m->released ? m->leaving_us + LINGER_US : c->now_us + LINGER_US);
 }
 
 void members_check(struct coordinator *c)
 {
     if (c->now_us < c->due_us) return;
-    uint64_t silence_us = c->options.silence_us;
     c->due_us = UINT64_MAX;
     for (uint32_t i = 0; i < c->member_count; i++) {
-        if (c->members[i].state != MEMBER_FREE) member_check(c, i, silence_us);
+        if (c->members[i].state != MEMBER_FREE) member_check(c, i);
     }
-    if (c->members_used > 0) c->due_us = c->now_us + silence_us / 4 + 1;
     for (uint32_t i = 0; i < c->member_count; i++) {
         const struct member *m = &c->members[i];
-        uint64_t due_us = m->session == NULL || m->touched ? UINT64_MAX : session_deadline_us(m->session);
-        if (due_us < c->due_us) c->due_us = due_us;
+        if (m->session != NULL && !m->touched) due_at(c, session_deadline_us(m->session));
     }
 }
 

@@ -95,7 +95,7 @@ void leaves_replace(struct coordinator *c, const struct leaf_owner *owners, uint
         struct leaf *leaf = &c->leaves[i];
         leaf->owner = leaf->next = owners[i];
         leaf->fresh = true;
-        leaf->orphan_us = c->now_us;
+        leaf->orphan_us = leaf->stands_us = c->now_us;
         /* The curve inside a region is a stretch of the curve of any deeper depth, so the shifted index is exact. */
         leaf->hilbert = quadkey_hilbert(owners[i].leaf) << (2 * (LIMIT_WORLD_DEPTH - quadkey_depth(owners[i].leaf)));
         places[i] = (struct curve_place){leaf->hilbert, i};

@@ -29,9 +29,37 @@ static void take_loads(struct coordinator *c, const struct member *m, struct hea
     struct leaf_load load;
     while (heartbeat_next(heartbeat, &load)) {
         uint32_t leaf = coordinator_leaf_find(c, load.leaf);
-        bool owns = leaf != NONE && node_id_equal(c->leaves[leaf].owner.primary, m->info.node);
-        if (owns && load.epoch == c->leaves[leaf].owner.epoch) c->leaves[leaf].load = load.owned;
+        if (leaf == NONE || !node_id_equal(c->leaves[leaf].owner.primary, m->info.node)) continue;
+        const struct leaf_owner *owner = &c->leaves[leaf].owner;
+        if (load.epoch < owner->since || load.epoch > owner->epoch) continue;
+        c->leaves[leaf].load = load.owned;
+        if (c->leaves[leaf].moving_us == 0 || c->leaves[leaf].saving) continue;
+        c->leaves[leaf].moving_us = 0; /* it has come */
+        c->members_changed = true;
     }
+}
+
+static void take_stands(struct coordinator *c, const struct member *m, struct heartbeat *heartbeat)
+{
+    struct leaf_stand stand;
+    while (heartbeat_next_stand(heartbeat, &stand)) {
+        uint32_t at = coordinator_leaf_find(c, stand.leaf);
+        if (at == NONE) continue;
+        struct leaf *leaf = &c->leaves[at];
+        bool its = node_id_equal(leaf->owner.standby, m->info.node) && stand.epoch == leaf->owner.epoch;
+        if (!its) continue;
+        bool news = !leaf_level(c, leaf);
+        leaf->stood_epoch = stand.epoch;
+        leaf->stood_us = c->now_us;
+        if (news && c->awaits_level) c->members_changed = true;
+    }
+}
+
+/* An echo is a lease. Who has lost a leaf and does not know it yet could go on serving it with one. */
+static bool lease_due(const struct coordinator *c, const struct member *m)
+{
+    if (m->losing || m->withheld_us != 0) return false;
+    return m->lost_rev == 0 ? m->term == 0 || m->term == c->term : m->term == c->term && m->rev >= m->lost_rev;
 }
 
 static void take_heartbeat(struct coordinator *c, uint32_t index, struct heartbeat *heartbeat)
@@ -42,14 +70,20 @@ static void take_heartbeat(struct coordinator *c, uint32_t index, struct heartbe
     m->tick = heartbeat->tick;
     m->ticks_late = heartbeat->ticks_late;
     m->ghosts = heartbeat->ghosts;
-    if (member_is_server(m)) take_loads(c, m, heartbeat);
+    if (member_is_server(m) && heartbeat->count + heartbeat->stand_count > 0) {
+        take_loads(c, m, heartbeat);
+        take_stands(c, m, heartbeat);
+        m->lists_us = c->now_us;
+    }
     if (heartbeat->term > c->term) refuse(c, TERRANE_ERR_EPOCH_STALE, "heartbeat of a newer term", m->info.node);
     /* What is on its way makes it level; only who has acknowledged everything and is behind has missed something. */
     bool behind = heartbeat->term < c->term || (heartbeat->term == c->term && heartbeat->rev < c->rev);
     if (behind && session_queued_messages(m->session) == 0) member_needs_map(c, index, true);
 
+    struct heartbeat answer = {.term = c->term, .rev = c->rev, .stamp = c->now_us};
+    if (lease_due(c, m)) answer.echo = heartbeat->stamp;
     writer_clear(&c->message);
-    heartbeat_begin(&c->message, &(struct heartbeat){.term = c->term, .rev = c->rev, .echo = heartbeat->stamp});
+    heartbeat_begin(&c->message, &answer);
     heartbeat_stands(&c->message, 0);
     push_fast(c, index);
 }
@@ -126,12 +160,7 @@ void packet_arrived(struct coordinator *c, const uint8_t *bytes, size_t size)
         return;
     }
     struct member *m = &c->members[index];
-    m->heard_us = c->now_us;
-    if (m->silent) {
-        m->silent = false;
-        c->members_changed = true;
-        outbox_log(c->out, LOG_INFO, "event=heard_again name=\"%s\" node=%" PRIu64, m->info.name, m->info.node.v);
-    }
+    member_heard(c, index);
     if (!member_prove(c, index)) return;
     uint64_t fast_lost;
     struct delivery delivery = {c, index};

@@ -1,7 +1,6 @@
 #include "coordinator/internal.h"
 #include "proto/json.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* An answer is one message; what no longer fits is counted in "regions_left_off". */
@@ -38,19 +37,25 @@ static uint64_t owned_by(const struct coordinator *c, struct node_id node)
 static void put_server(struct coordinator *c, const struct member *m)
 {
     struct writer *w = &c->json;
-    uint32_t leaves = 0;
-    for (uint32_t i = 0; i < c->leaf_count; i++) leaves += node_id_equal(c->leaves[i].owner.primary, m->info.node);
+    uint32_t leaves = 0, stands = 0;
+    for (uint32_t i = 0; i < c->leaf_count; i++) {
+        leaves += node_id_equal(c->leaves[i].owner.primary, m->info.node);
+        stands += node_id_equal(c->leaves[i].owner.standby, m->info.node);
+    }
     json_open(w, '{');
     put_node(c, &m->info);
     put_sockets(c, &m->info);
     json_key(w, "ghost_feed"), json_text(w, m->info.ghost_feed_url);
     json_key(w, "capacity"), json_uint(w, m->capacity);
     json_key(w, "leaves"), json_uint(w, leaves);
+    json_key(w, "standby_leaves"), json_uint(w, stands);
     json_key(w, "owned"), json_uint(w, owned_by(c, m->info.node));
     json_key(w, "ghosts"), json_uint(w, m->ghosts);
     json_key(w, "tick"), json_uint(w, m->tick);
     json_key(w, "ticks_late"), json_uint(w, m->ticks_late);
     json_key(w, "silent"), json_bool(w, m->silent || m->state != MEMBER_ACTIVE);
+    json_key(w, "lapsed"), json_bool(w, m->lapsed || m->state == MEMBER_DEAD);
+    json_key(w, "draining"), json_bool(w, m->draining);
     json_close(w, '}');
 }
 
@@ -96,6 +101,8 @@ static void put_regions(struct coordinator *c)
             json_null(w);
         else
             json_text(w, c->members[standby].info.name);
+        json_key(w, "since"), json_uint(w, leaf->owner.since);
+        json_key(w, "level"), json_bool(w, leaf_level(c, leaf));
         json_key(w, "feed_url");
         if (primary == NONE || leaf->owner.feed >= c->members[primary].info.feed_count)
             json_null(w);
@@ -119,7 +126,7 @@ static void put_refused(struct coordinator *c)
     json_close(&c->json, '}');
 }
 
-static void status_write(struct coordinator *c)
+void coordinator_status_write(struct coordinator *c)
 {
     struct writer *w = &c->json;
     struct coordinator_stats stats;
@@ -135,33 +142,14 @@ static void status_write(struct coordinator *c)
     json_key(w, "ready"), json_bool(w, stats.ready);
     json_key(w, "stored"), json_uint(w, stats.stored);
     json_key(w, "store_failures"), json_uint(w, stats.store_failures);
+    json_key(w, "lease_ms"), json_uint(w, c->options.lease_us / 1000);
     json_key(w, "unowned"), json_uint(w, stats.unowned);
+    json_key(w, "unprotected"), json_uint(w, stats.unprotected);
+    json_key(w, "promotions"), json_uint(w, stats.promotions);
     json_key(w, "refused"), put_refused(c);
     json_key(w, "servers"), put_members(c, ROLE_CELLSERVER);
     json_key(w, "gateways"), put_members(c, ROLE_GATEWAY);
     put_regions(c);
     json_close(w, '}');
     writer_raw(w, "", 1);
-}
-
-void query_answer(struct coordinator *c, uint64_t token, const uint8_t *bytes, size_t size)
-{
-    struct cursor message = cursor_of(bytes, size);
-    enum message_kind kind;
-    enum terrane_error error = message_kind_of(message, &kind);
-    if (error == TERRANE_ERR_OK && kind != MESSAGE_STATUS_REQUEST) error = TERRANE_ERR_MESSAGE_UNKNOWN;
-    if (error == TERRANE_ERR_OK) error = status_request_decode(message);
-    writer_clear(&c->message);
-    if (error == TERRANE_ERR_OK) {
-        status_write(c);
-        status_encode(&c->message, &(struct status){.json = (const char *)c->json.data});
-    } else {
-        struct fault fault = {.error = error};
-        snprintf(fault.text, sizeof fault.text, "a coordinator answers STATUS_REQUEST only: %s",
-                 terrane_error_text(error));
-        refuse(c, error, "query", NODE_NONE);
-        writer_clear(&c->message);
-        fault_encode(&c->message, &fault);
-    }
-    outbox_push(c->out, (struct output){.kind = OUTPUT_REPLY, .token = token}, c->message.data, c->message.size);
 }

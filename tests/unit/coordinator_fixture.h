@@ -1,206 +1,19 @@
 /* A coordinator's core with hand-made members and a store in memory around it, for the tests of coordinator/.
  *
  * Members are sessions and a map, nothing more; they speak only when a test says so. The store fences as the real one
- * does. After every step each member's map is checked: what it was told had been stored, and no leaf ever had two
- * owners under one epoch. Include in one file of a program. */
+ * does. A member that stands by for a leaf is level as soon as it and the primary know of it, and says so with its next
+ * lists. After every step each member's map is checked: what it was told had been stored, epochs only rise, and a leaf
+ * changes hands only to a level standby or after proof of death. Include in one file of a program. */
 #ifndef TERRANE_TESTS_UNIT_COORDINATOR_FIXTURE_H
 #define TERRANE_TESTS_UNIT_COORDINATOR_FIXTURE_H
 
-#include "common/array.h"
-#include "common/table.h"
-#include "coordinator/coordinator.h"
-#include "proto/ownership.h"
-#include "proto/session.h"
-#include "proto/store.h"
-#include "tests/unit/suite.h"
-
-#include <stdio.h>
-#include <string.h>
-
-#define TESTERS_MAX 64u
-#define MS          UINT64_C(1000)
-/* libcheck writes to a file at each assertion that holds; the frequent ones speak only when they don't. */
-#define HOLDS(condition) ((condition) ? (void)0 : ck_abort_msg("%s:%d: %s", __FILE__, __LINE__, #condition))
-
-struct tester {
-    bool used, welcomed, cut; /* cut: the network loses what it sends and gets */
-    struct node_info info;
-    uint32_t capacity;
-    struct session *session, *greeter;
-    struct node_id coordinator;
-    struct welcome welcome;
-    struct ownership map;
-    uint64_t heard_us, hello_us, welcome_us;
-    uint32_t welcomes, beats, asks, maps;
-    struct heartbeat beat;
-};
-
-enum store_mood {
-    MOOD_WELL,
-    MOOD_HOLD, /* answers when the test says so */
-    MOOD_DOWN, /* nothing is written */
-    MOOD_MUTE, /* written, but the answer is lost */
-};
-
-struct fixture {
-    struct coordinator *core;
-    struct coordinator_options options;
-    uint64_t now_us, token;
-    struct outbox out;
-    struct writer packet, message, reply, held;
-    struct tester testers[TESTERS_MAX];
-    uint32_t ups[TESTERS_MAX], up_count;
-    bool no_links; /* links never stand */
-    enum store_mood mood;
-    bool asked, held_save; /* a store operation waits for its answer */
-    uint64_t stored_term, stored_rev, saves, loads, logs, warnings;
-    struct node_id stored_leader;
-    struct world stored_world;
-    struct store_leaf *stored;
-    uint32_t stored_count, stored_room;
-    struct table stored_index;
-    struct store_server servers[TESTERS_MAX];
-    uint32_t server_count;
-    struct leaf_owner *history; /* highest epoch ever told of a leaf */
-    uint32_t history_count, history_room;
-    struct table history_index;
-    struct writer late;    /* a save of a former coordinator that reaches the store only now */
-    struct ownership feed; /* an outside reader of map/ */
-    uint64_t published;
-};
-
-static inline void fixture_step(struct fixture *f, struct event in);
-
-/* ---- the store ---- */
-
-static inline enum terrane_error store_save(struct fixture *f, const uint8_t *bytes, size_t size)
-{
-    struct store_map m, again;
-    struct store_leaf leaf;
-    struct store_server server;
-    char name[LIMIT_NAME];
-    ck_assert_int_eq(store_map_decode(bytes, size, &m), TERRANE_ERR_OK);
-    again = m;
-    if (f->stored_term == 0 && !m.whole) return TERRANE_ERR_STORE_CONFLICT;
-    bool stale = m.term < f->stored_term || (m.term == f->stored_term && !node_id_equal(m.leader, f->stored_leader));
-    while (store_next_leaf(&again, &leaf)) {
-        uint32_t at = table_get(&f->stored_index, leaf.owner.leaf.v);
-        if (at == TABLE_NONE) continue;
-        const struct leaf_owner *old = &f->stored[at].owner;
-        stale = stale || old->epoch > leaf.owner.epoch ||
-                (old->epoch == leaf.owner.epoch && !node_id_equal(old->primary, leaf.owner.primary));
-    }
-    if (stale) return TERRANE_ERR_STORE_CONFLICT;
-    f->stored_term = m.term;
-    f->stored_rev = m.rev;
-    f->stored_leader = m.leader;
-    f->stored_world = m.world;
-    while (store_next_leaf(&m, &leaf)) {
-        uint32_t at = table_get(&f->stored_index, leaf.owner.leaf.v);
-        if (at == TABLE_NONE) {
-            at = f->stored_count++;
-            ARRAY_RESERVE(f->stored, f->stored_room, f->stored_count);
-            table_put(&f->stored_index, leaf.owner.leaf.v, at);
-        }
-        f->stored[at] = leaf;
-    }
-    while (store_next_server(&m, &server)) {
-        uint32_t at = 0;
-        while (at < f->server_count && strcmp(f->servers[at].info.name, server.info.name) != 0) at++;
-        if (at == f->server_count) f->server_count++;
-        ck_assert_uint_le(f->server_count, TESTERS_MAX);
-        f->servers[at] = server;
-    }
-    while (store_next_gone_server(&m, name)) {
-        for (uint32_t at = 0; at < f->server_count; at++) {
-            if (strcmp(f->servers[at].info.name, name) == 0) f->servers[at] = f->servers[--f->server_count];
-        }
-    }
-    return TERRANE_ERR_OK;
-}
-
-static inline void store_answer(struct fixture *f, enum terrane_error error, bool save)
-{
-    struct writer w = {0};
-    if (!save && error == TERRANE_ERR_OK) {
-        store_map_begin(&w, &(struct store_map){.term = f->stored_term,
-                                                .rev = f->stored_rev,
-                                                .leader = f->stored_leader,
-                                                .world = f->stored_world});
-        store_list(&w, f->stored_count);
-        for (uint32_t i = 0; i < f->stored_count; i++) store_add_leaf(&w, &f->stored[i]);
-        store_list(&w, 0);
-        store_list(&w, f->server_count);
-        for (uint32_t i = 0; i < f->server_count; i++) store_add_server(&w, &f->servers[i]);
-        store_list(&w, 0);
-    }
-    f->asked = false;
-    fixture_step(
-        f, (struct event){.kind = EVENT_STORED, .token = f->token, .error = error, .bytes = w.data, .size = w.size});
-    writer_close(&w);
-}
-
-/* Answers the operation that waits, as the mood is now. */
-static inline void store_release(struct fixture *f)
-{
-    ck_assert(f->asked);
-    if (f->mood == MOOD_DOWN) {
-        store_answer(f, TERRANE_ERR_STORE_UNAVAILABLE, f->held_save);
-        return;
-    }
-    if (f->held_save && f->late.size > 0) {
-        (void)store_save(f, f->late.data, f->late.size);
-        writer_clear(&f->late);
-    }
-    enum terrane_error error = f->held_save ? store_save(f, f->held.data, f->held.size) : TERRANE_ERR_OK;
-    if (f->mood == MOOD_MUTE) error = TERRANE_ERR_TIMED_OUT;
-    store_answer(f, error, f->held_save);
-}
-
-static inline void store_asked(struct fixture *f, const struct output *output)
-{
-    ck_assert_msg(!f->asked, "two store operations at once");
-    f->asked = true;
-    f->token = output->token;
-    f->held_save = output->operation == STORE_SAVE;
-    writer_clear(&f->held);
-    writer_raw(&f->held, outbox_bytes(&f->out, output), output->size);
-    if (f->held_save)
-        f->saves++;
-    else
-        f->loads++;
-}
-
-/* ---- what is told ---- */
-
-static inline void told_check(struct fixture *f, const struct ownership *map)
-{
-    for (uint32_t i = 0; i < map->now.leaf_count; i++) {
-        const struct leaf_owner *leaf = &map->now.leaves[i];
-        uint32_t at = table_get(&f->history_index, leaf->leaf.v);
-        if (at == TABLE_NONE) {
-            at = f->history_count++;
-            ARRAY_RESERVE(f->history, f->history_room, f->history_count);
-            f->history[at] = *leaf;
-            table_put(&f->history_index, leaf->leaf.v, at);
-        }
-        struct leaf_owner *highest = &f->history[at];
-        if (leaf->epoch == highest->epoch) HOLDS(leaf->primary.v == highest->primary.v);
-        if (leaf->epoch > highest->epoch) *highest = *leaf;
-        if (f->options.storeless || f->stored_count == 0) continue; /* 0: somebody emptied it */
-        at = table_get(&f->stored_index, leaf->leaf.v);
-        HOLDS(at != TABLE_NONE);
-        HOLDS(f->stored[at].owner.epoch >= leaf->epoch);
-        if (f->stored[at].owner.epoch == leaf->epoch) HOLDS(f->stored[at].owner.primary.v == leaf->primary.v);
-    }
-}
+#include "tests/unit/coordinator_fixture_store.h"
 
 static inline void tester_take(void *context, struct cursor message, bool sure)
 {
     struct tester *t = context;
     enum message_kind kind;
     struct map map;
-    (void)sure;
     HOLDS(message_kind_of(message, &kind) == TERRANE_ERR_OK);
     if (kind == MESSAGE_WELCOME) {
         HOLDS(welcome_decode(message, &t->welcome) == TERRANE_ERR_OK);
@@ -208,7 +21,12 @@ static inline void tester_take(void *context, struct cursor message, bool sure)
         t->welcomed = true;
     } else if (kind == MESSAGE_HEARTBEAT) {
         HOLDS(heartbeat_decode(message, &t->beat) == TERRANE_ERR_OK);
+        if (t->beat.echo != 0 && t->beat.echo + t->welcome.lease_us > t->lease_us)
+            t->lease_us = t->beat.echo + t->welcome.lease_us;
         t->beats++;
+    } else if (kind == MESSAGE_BYE) {
+        HOLDS(!sure && bye_decode(message) == TERRANE_ERR_OK);
+        t->over = true;
     } else {
         HOLDS(kind == MESSAGE_MAP);
         HOLDS(map_decode(message, &map) == TERRANE_ERR_OK);
@@ -238,6 +56,9 @@ static inline void tester_receive(struct fixture *f, struct tester *t, const uin
         t->session = session_open(&(struct session_options){.self = t->info.node, .peer = packet.from});
     }
     HOLDS(session_receive(t->session, f->now_us, &packet, tester_take, t, &lost) == TERRANE_ERR_OK);
+    if (t->map.term == t->checked_term && t->map.rev == t->checked_rev) return;
+    t->checked_term = t->map.term;
+    t->checked_rev = t->map.rev;
     told_check(f, &t->map);
 }
 
@@ -300,7 +121,17 @@ static inline struct coordinator_options fixture_options(void)
     struct coordinator_options options = {.info = {.role = ROLE_COORDINATOR, .node = {900}, .name = "coordinator"},
                                           .world = world_default(),
                                           .split_depth = 2,
-                                          .expect_servers = 1};
+                                          .expect_servers = 1,
+                                          .no_standbys = true};
+    return options;
+}
+
+/* With standbys, for so many servers. */
+static inline struct coordinator_options fixture_protected(uint32_t servers)
+{
+    struct coordinator_options options = fixture_options();
+    options.no_standbys = false;
+    options.expect_servers = servers;
     return options;
 }
 
@@ -321,6 +152,7 @@ static inline void tester_close(struct tester *t)
     session_close(t->session);
     session_close(t->greeter);
     ownership_close(&t->map);
+    table_close(&t->level);
     *t = (struct tester){0};
 }
 
@@ -339,6 +171,7 @@ static inline void fixture_close(struct fixture *f)
     free(f->history);
     table_close(&f->stored_index);
     table_close(&f->history_index);
+    table_close(&f->proved);
 }
 
 /* The process ends and another takes its place, over the same store. What it was saving arrives after the other has
@@ -391,26 +224,74 @@ static inline void tester_hello(struct fixture *f, struct tester *t)
     writer_clear(&f->message);
     hello_encode(&f->message, &(struct hello){.info = t->info, .capacity = t->capacity});
     ck_assert_int_eq(session_push_fast(t->greeter, f->message.data, f->message.size), TERRANE_ERR_OK);
+    /* What bears the same name may be replaced by it. */
+    for (uint32_t i = 0; i < TESTERS_MAX; i++) {
+        const struct tester *other = &f->testers[i];
+        bool former = other->used && other != t && t->info.role == ROLE_CELLSERVER && !t->cut;
+        if (former && strcmp(other->info.name, t->info.name) == 0) table_put(&f->proved, other->info.node.v, 1);
+    }
+    for (uint32_t i = 0; i < f->server_count && !t->cut; i++) {
+        const struct node_info *stored = &f->servers[i].info;
+        if (stored->node.v != t->info.node.v && strcmp(stored->name, t->info.name) == 0)
+            table_put(&f->proved, stored->node.v, 1);
+    }
     tester_flush(f, t, t->greeter);
 }
 
-/* Says `owned` entities for each leaf of its map that it owns. */
+static inline bool tester_stands(const struct tester *t, const struct leaf_owner *leaf)
+{
+    return node_id_equal(leaf->standby, t->info.node) && table_get(&t->level, leaf->leaf.v) == leaf->epoch;
+}
+
+/* Gets level where its primary knows of it and they reach each other; whether something is new. */
+static inline bool tester_level(struct fixture *f, struct tester *t)
+{
+    bool news = false;
+    for (uint32_t i = 0; i < t->map.now.leaf_count && !t->unlevel && !t->cut; i++) {
+        const struct leaf_owner *leaf = &t->map.now.leaves[i];
+        if (!node_id_equal(leaf->standby, t->info.node) || tester_stands(t, leaf)) continue;
+        const struct tester *primary = tester_of(f, leaf->primary);
+        const struct leaf_owner *known = primary == NULL ? NULL : ownership_leaf(&primary->map, leaf->leaf);
+        if (known == NULL || known->epoch != leaf->epoch || primary->cut || primary->frozen) continue;
+        table_put(&t->level, leaf->leaf.v, leaf->epoch);
+        news = true;
+    }
+    return news;
+}
+
+static inline void tester_stood(struct fixture *f, struct tester *t, const struct leaf_owner *leaf)
+{
+    uint32_t at = table_get(&f->history_index, leaf->leaf.v);
+    if (f->history[at].owner.epoch == leaf->epoch && !t->cut) f->history[at].level = t->info.node.v;
+    t->stood++;
+}
+
+/* Says `owned` entities for each leaf of its map that it owns, and for which it stands by, level. */
 static inline void tester_beat(struct fixture *f, struct tester *t, uint32_t owned)
 {
-    struct heartbeat beat = {.term = t->map.term, .rev = t->map.rev, .tick = 7, .ghosts = 3};
+    struct heartbeat beat = {.term = t->map.term, .rev = t->map.rev, .tick = 7, .ghosts = 3, .stamp = f->now_us};
     if (t->session == NULL) return;
+    (void)tester_level(f, t);
+    uint32_t stands = t->stood = 0;
     for (uint32_t pass = 0; pass < 2; pass++) {
         writer_clear(&f->message);
         heartbeat_begin(&f->message, &beat);
         for (uint32_t i = 0; i < t->map.now.leaf_count; i++) {
             const struct leaf_owner *leaf = &t->map.now.leaves[i];
+            stands += pass == 0 && tester_stands(t, leaf);
             if (!node_id_equal(leaf->primary, t->info.node)) continue;
             if (pass == 0)
                 beat.count++;
             else
                 heartbeat_add(&f->message, &(struct leaf_load){leaf->leaf, leaf->epoch, owned});
         }
-        heartbeat_stands(&f->message, 0);
+        heartbeat_stands(&f->message, stands);
+    }
+    for (uint32_t i = 0; i < t->map.now.leaf_count; i++) {
+        const struct leaf_owner *leaf = &t->map.now.leaves[i];
+        if (!tester_stands(t, leaf)) continue;
+        heartbeat_add_stand(&f->message, &(struct leaf_stand){leaf->leaf, leaf->epoch});
+        tester_stood(f, t, leaf);
     }
     ck_assert_int_eq(session_push_fast(t->session, f->message.data, f->message.size), TERRANE_ERR_OK);
     tester_flush(f, t, t->session);
@@ -423,8 +304,18 @@ static inline void heartbeat_bare(struct writer *w, const struct heartbeat *m)
     heartbeat_stands(w, 0);
 }
 
+static inline void tester_light_beat(struct fixture *f, struct tester *t)
+{
+    if (t->session == NULL) return;
+    writer_clear(&f->message);
+    heartbeat_bare(&f->message, &(struct heartbeat){.term = t->map.term, .rev = t->map.rev, .stamp = f->now_us});
+    ck_assert_int_eq(session_push_fast(t->session, f->message.data, f->message.size), TERRANE_ERR_OK);
+    tester_flush(f, t, t->session);
+}
+
 static inline void tester_bye(struct fixture *f, struct tester *t)
 {
+    if (!t->cut) table_put(&f->proved, t->info.node.v, 1);
     writer_clear(&f->message);
     bye_encode(&f->message);
     ck_assert_int_eq(session_push(t->session, f->message.data, f->message.size), TERRANE_ERR_OK);
@@ -438,21 +329,77 @@ static inline struct tester *tester_join(struct fixture *f, enum node_role role,
     return t;
 }
 
-/* Time passes; deadlines are served, and who is connected beats every 250 ms. */
+static inline void testers_act(struct fixture *f, uint64_t slice_us)
+{
+    for (uint32_t i = 0; i < TESTERS_MAX; i++) {
+        struct tester *t = &f->testers[i];
+        if (!t->used || t->cut || t->frozen) continue;
+        tester_flush(f, t, t->session);
+        bool server = t->info.role == ROLE_CELLSERVER;
+        if (f->now_us / (250 * MS) != (f->now_us - slice_us) / (250 * MS) || (server && !f->slow && tester_level(f, t)))
+            tester_beat(f, t, 5);
+        else if (server && f->now_us / (50 * MS) != (f->now_us - slice_us) / (50 * MS))
+            tester_light_beat(f, t);
+    }
+}
+
+/* Time passes; deadlines are served to 5 ms. Who is connected beats every 250 ms with lists, servers every 50 ms, and
+ * with lists as soon as they are level. */
 static inline void fixture_run(struct fixture *f, uint64_t span_us)
 {
-    uint64_t until_us = f->now_us + span_us;
+    uint64_t until_us = f->now_us + span_us, slice_us = 25 * MS;
     while (f->now_us < until_us) {
-        uint64_t left_us = until_us - f->now_us;
-        f->now_us += left_us < 50 * MS ? left_us : 50 * MS;
-        for (uint32_t i = 0; i < TESTERS_MAX; i++) {
-            struct tester *t = &f->testers[i];
-            if (!t->used || t->cut) continue;
-            tester_flush(f, t, t->session);
-            if (f->now_us / (250 * MS) != (f->now_us - 50 * MS) / (250 * MS)) tester_beat(f, t, 5);
+        uint64_t to_us = f->now_us + slice_us < until_us ? f->now_us + slice_us : until_us, from_us = f->now_us;
+        while (coordinator_deadline_us(f->core) <= to_us) {
+            uint64_t due_us = coordinator_deadline_us(f->core);
+            f->now_us = due_us > f->now_us + MS ? due_us : f->now_us + MS;
+            if (f->now_us > to_us) break;
+            fixture_step(f, (struct event){.kind = EVENT_TIMEOUT});
         }
-        if (coordinator_deadline_us(f->core) <= f->now_us) fixture_step(f, (struct event){.kind = EVENT_TIMEOUT});
+        f->now_us = to_us;
+        testers_act(f, to_us - from_us);
     }
+}
+
+static inline uint32_t stands_of(const struct ownership *map, const struct tester *t)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < map->now.leaf_count; i++) count += node_id_equal(map->now.leaves[i].standby, t->info.node);
+    return count;
+}
+
+/* One message on the query lane; the answer stands in f->reply. */
+static inline void fixture_query(struct fixture *f, const struct writer *message)
+{
+    writer_clear(&f->reply);
+    fixture_step(
+        f, (struct event){
+               .kind = EVENT_MESSAGE, .lane = LANE_QUERY, .token = 9, .bytes = message->data, .size = message->size});
+    ck_assert_uint_gt(f->reply.size, 0);
+}
+
+/* An agent says that the process has ended. */
+static inline struct done fixture_death(struct fixture *f, struct node_id node)
+{
+    struct done done;
+    table_put(&f->proved, node.v, 1);
+    writer_clear(&f->message);
+    death_encode(&f->message, &(struct death){.node = node});
+    fixture_query(f, &f->message);
+    ck_assert_int_eq(done_decode(cursor_of(f->reply.data, f->reply.size), &done), TERRANE_ERR_OK);
+    return done;
+}
+
+static inline struct done fixture_drain(struct fixture *f, const char *name)
+{
+    struct drain drain = {{0}};
+    struct done done;
+    snprintf(drain.name, sizeof drain.name, "%s", name);
+    writer_clear(&f->message);
+    drain_encode(&f->message, &drain);
+    fixture_query(f, &f->message);
+    ck_assert_int_eq(done_decode(cursor_of(f->reply.data, f->reply.size), &done), TERRANE_ERR_OK);
+    return done;
 }
 
 static inline uint32_t leaves_of(const struct fixture *f, const struct ownership *map, const struct tester *t)

@@ -189,15 +189,6 @@ START_TEST(damaged_packets_of_a_member_never_crash_and_move_no_leaf)
 }
 END_TEST
 
-static void query(struct fixture *f, const struct writer *message)
-{
-    writer_clear(&f->reply);
-    fixture_step(
-        f, (struct event){
-               .kind = EVENT_MESSAGE, .lane = LANE_QUERY, .token = 9, .bytes = message->data, .size = message->size});
-    ck_assert_uint_gt(f->reply.size, 0);
-}
-
 /* Brackets and quotes fit together. */
 static bool balanced(const char *json, size_t size)
 {
@@ -232,7 +223,7 @@ START_TEST(status_is_json_that_names_servers_gateways_and_regions)
     (void)tester_join(&f, ROLE_GATEWAY, "gate", 18446744073709551615ULL);
     fixture_run(&f, 500 * MS);
     status_request_encode(&request);
-    query(&f, &request);
+    fixture_query(&f, &request);
     ck_assert_int_eq(status_decode(cursor_of(f.reply.data, f.reply.size), &status), TERRANE_ERR_OK);
     ck_assert(balanced(status.json, status.size));
     char *json = strndup(status.json, status.size);
@@ -242,10 +233,11 @@ START_TEST(status_is_json_that_names_servers_gateways_and_regions)
         "\"term\":1,\"rev\":3,\"ready\":true",
         "\"servers\":[{\"name\":\"cell-1\",\"node\":\"101\",\"host\":\"host\",\"inbox\":\"tcp://127.0.0.1:101\"",
         "\"feeds\":[\"tcp://127.0.0.1:102\",\"tcp://127.0.0.1:103\"],\"ghost_feed\":\"\"",
-        "\"leaves\":16,\"owned\":80,\"ghosts\":3,\"tick\":7,\"ticks_late\":0,\"silent\":false}]",
+        "\"leaves\":16,\"standby_leaves\":0,\"owned\":80,\"ghosts\":3,\"tick\":7,\"ticks_late\":0,\"silent\":false,"
+        "\"lapsed\":false,\"draining\":false}]",
         "\"gateways\":[{\"name\":\"gate\",\"node\":\"18446744073709551615\"",
-        "\"regions\":[{\"quadkey\":\"00\",\"epoch\":1,\"server\":\"cell-1\",\"standby\":null,\"feed_url\":"
-        "\"tcp://127.0.0.1:102\",\"owned\":5}",
+        "\"regions\":[{\"quadkey\":\"00\",\"epoch\":1,\"server\":\"cell-1\",\"standby\":null,\"since\":1,"
+        "\"level\":false,\"feed_url\":\"tcp://127.0.0.1:102\",\"owned\":5}",
         "\"regions_left_off\":0}",
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -264,12 +256,12 @@ START_TEST(other_queries_and_garbage_get_a_fault)
     struct fault fault;
     fixture_open(&f, &options);
     lookup_encode(&request, &(struct lookup){.request = 1, .id = {5}});
-    query(&f, &request);
+    fixture_query(&f, &request);
     ck_assert_int_eq(fault_decode(cursor_of(f.reply.data, f.reply.size), &fault), TERRANE_ERR_OK);
     ck_assert_int_eq(fault.error, TERRANE_ERR_MESSAGE_UNKNOWN);
     writer_clear(&request);
     writer_uint(&request, 7);
-    query(&f, &request);
+    fixture_query(&f, &request);
     ck_assert_int_eq(fault_decode(cursor_of(f.reply.data, f.reply.size), &fault), TERRANE_ERR_OK);
     ck_assert_uint_eq(refused(&f), 2);
     writer_close(&request);
@@ -287,7 +279,7 @@ START_TEST(status_of_very_many_regions_fits_one_message)
     fixture_open(&f, &options);
     (void)tester_join(&f, ROLE_CELLSERVER, "cell-1", 101);
     status_request_encode(&request);
-    query(&f, &request);
+    fixture_query(&f, &request);
     ck_assert_uint_lt(f.reply.size, LIMIT_PACKET_BYTES);
     ck_assert_int_eq(status_decode(cursor_of(f.reply.data, f.reply.size), &status), TERRANE_ERR_OK);
     ck_assert(balanced(status.json, status.size));

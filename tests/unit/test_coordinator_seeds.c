@@ -1,6 +1,7 @@
-/* Random histories by seed: servers and gateways join, part, die and come back, the network fails, the store fails,
- * the coordinator is restarted. The fixture checks after each step that what is told was stored and that no leaf has
- * two owners under one epoch. */
+/* Random histories by seed: servers and gateways join, part, are drained, die (with and without an agent that says so)
+ * and come back, the network fails, the store fails, the coordinator is restarted. The fixture checks after each step
+ * that what is told was stored, that epochs only rise, and that a leaf changes hands only to a level standby or after
+ * proof of its server's death. */
 #include "tests/unit/coordinator_fixture.h"
 
 #define ROUNDS 120u
@@ -24,7 +25,10 @@ struct story {
     uint64_t next_node;
     struct quadkey leaves[512];
     uint32_t leaf_count;
+    bool drained[TESTERS_MAX];
 };
+
+static uint64_t promotions; /* of all stories: that something was tested */
 
 /* Splits random leaves, so that sizes differ. */
 static void random_leaves(struct story *s)
@@ -44,6 +48,8 @@ static struct tester *join(struct story *s, enum node_role role, const char *nam
 {
     struct tester *t = tester_new(&s->f, role, name, s->next_node++);
     t->welcome_us = s->f.now_us;
+    s->drained[t - s->f.testers] = false;
+    snprintf(t->info.host, sizeof t->info.host, "host-%u", (unsigned)roll(&s->dice, 3));
     tester_hello(&s->f, t);
     return t;
 }
@@ -63,7 +69,7 @@ static void member_acts(struct story *s, struct tester *t)
         t->welcome_us = f->now_us;
         return;
     }
-    if (f->now_us - t->welcome_us > 6000 * MS) {
+    if (t->over || f->now_us - t->welcome_us > 6000 * MS) {
         struct tester again = *t;
         tester_close(t);
         (void)join(s, again.info.role, again.info.name);
@@ -102,6 +108,19 @@ static void dies(struct story *s, struct tester *t)
     struct node_id node = t->info.node;
     tester_close(t);
     if (roll(&s->dice, 2) == 0) fixture_step(&s->f, (struct event){.kind = EVENT_PEER_DOWN, .node = node});
+    if (roll(&s->dice, 3) > 0 && fixture_stats(&s->f).ready) (void)fixture_death(&s->f, node);
+}
+
+static void drain(struct story *s, struct tester *t)
+{
+    if (t->info.role != ROLE_CELLSERVER || !is_live(t) || !fixture_stats(&s->f).ready) return;
+    struct writer w = {0};
+    struct drain drain = {{0}};
+    snprintf(drain.name, sizeof drain.name, "%s", t->info.name);
+    drain_encode(&w, &drain);
+    fixture_query(&s->f, &w); /* DONE, or FAULT if it is no member now */
+    writer_close(&w);
+    s->drained[t - s->f.testers] = true;
 }
 
 static void something_happens(struct story *s)
@@ -110,7 +129,7 @@ static void something_happens(struct story *s)
     struct tester *t = pick(s);
     char name[16];
     snprintf(name, sizeof name, "cell-%u", (unsigned)roll(&s->dice, 8));
-    switch (roll(&s->dice, 10)) {
+    switch (roll(&s->dice, 13)) {
     case 0:
         if (members(s, ROLE_CELLSERVER) < 9) (void)join(s, ROLE_CELLSERVER, name);
         break;
@@ -140,6 +159,16 @@ static void something_happens(struct story *s)
         break;
     case 8:
         f->now_us += roll(&s->dice, 5000 * MS); /* the whole machine stands still */
+        break;
+    case 10:
+        if (t != NULL) drain(s, t);
+        break;
+    case 11:
+    case 12:
+        if (t == NULL || t->cut) break;
+        t->cut = true; /* for long enough to lapse, or nearly */
+        run(s, 200 * MS + roll(&s->dice, 400 * MS));
+        t->cut = false;
         break;
     default:
         if (roll(&s->dice, 4) == 0) f->mood = MOOD_WELL;
@@ -182,6 +211,22 @@ static void check_stretches(const struct ownership *map, uint32_t servers)
     ck_assert_uint_le(most - least, 1);
 }
 
+/* Level, and on another host: there is one in each story's end or all are on one. */
+static void check_standby(const struct story *s, const struct leaf_owner *leaf, const struct tester *owner)
+{
+    const struct tester *standby = tester_of((struct fixture *)&s->f, leaf->standby);
+    HOLDS(standby != NULL && is_live(standby) && standby != owner && tester_stands(standby, leaf));
+    bool elsewhere = false;
+    for (uint32_t i = 0; i < TESTERS_MAX; i++) {
+        const struct tester *t = &s->f.testers[i];
+        bool other = t->used && t->info.role == ROLE_CELLSERVER && strcmp(t->info.host, owner->info.host) != 0;
+        elsewhere = elsewhere || other;
+    }
+    HOLDS(!elsewhere || strcmp(standby->info.host, owner->info.host) != 0);
+    uint32_t at = table_get(&s->f.stored_index, leaf->leaf.v);
+    HOLDS(at != TABLE_NONE && strcmp(s->f.stored[at].standby, standby->info.name) == 0);
+}
+
 static void check_leaf(void *context, const struct leaf_owner *leaf)
 {
     struct story *s = context;
@@ -192,9 +237,10 @@ static void check_leaf(void *context, const struct leaf_owner *leaf)
         const struct tester *t = &s->f.testers[i];
         if (!t->used) continue;
         const struct leaf_owner *told = ownership_leaf(&t->map, leaf->leaf);
-        HOLDS(told != NULL && told->epoch == leaf->epoch && told->feed == leaf->feed);
-        HOLDS(node_id_equal(told->primary, leaf->primary));
+        HOLDS(told != NULL && told->epoch == leaf->epoch && told->feed == leaf->feed && told->since == leaf->since);
+        HOLDS(node_id_equal(told->primary, leaf->primary) && node_id_equal(told->standby, leaf->standby));
     }
+    if (!s->f.options.no_standbys) check_standby(s, leaf, owner);
     uint32_t at = table_get(&s->f.stored_index, leaf->leaf.v);
     HOLDS(at != TABLE_NONE && s->f.stored[at].owner.epoch == leaf->epoch);
     HOLDS(strcmp(s->f.stored[at].primary, owner->info.name) == 0);
@@ -208,7 +254,8 @@ static void check_calm(struct story *s)
     if (f->asked) store_release(f);
     for (uint32_t i = 0; i < TESTERS_MAX; i++) {
         /* Nobody takes over from a server that is only silent, so the dead ones come back under their names. */
-        if (f->testers[i].used && f->testers[i].cut) dies(s, &f->testers[i]);
+        bool drained = s->drained[i] && is_live(&f->testers[i]);
+        if (f->testers[i].used && (f->testers[i].cut || drained)) dies(s, &f->testers[i]);
     }
     run(s, 4000 * MS);
     for (uint32_t i = 0; i < 8; i++) {
@@ -228,6 +275,9 @@ static void check_calm(struct story *s)
     struct coordinator_stats stats = fixture_stats(f);
     ck_assert(stats.ready);
     ck_assert_uint_eq(stats.unowned, 0);
+    ck_assert_uint_eq(stats.lapsed, 0);
+    if (!f->options.no_standbys) ck_assert_uint_eq(stats.unprotected, 0);
+    promotions += stats.promotions;
     ck_assert_uint_eq(stats.servers, 8);
     ck_assert_uint_eq(stats.servers, members(s, ROLE_CELLSERVER));
     ck_assert_uint_eq(stats.gateways, members(s, ROLE_GATEWAY));
@@ -253,6 +303,7 @@ static void tell_story(uint64_t seed)
     s.f.options.leaves = s.leaves;
     s.f.options.leaf_count = s.leaf_count;
     s.f.options.expect_servers = 1 + (uint32_t)roll(&s.dice, 6);
+    s.f.options.no_standbys = roll(&s.dice, 5) == 0;
     fixture_start(&s.f);
     struct tester *last = NULL;
     for (uint32_t i = 0; i < s.f.options.expect_servers; i++) {
@@ -278,6 +329,7 @@ START_TEST(every_seed_keeps_one_owner_an_epoch_stores_before_it_tells_and_ends_w
         if (getenv("TERRANE_TEST_LOG") != NULL) printf("seed %llu\n", (unsigned long long)seed);
         tell_story(seed);
     }
+    ck_assert(one != NULL || promotions > 0);
 }
 END_TEST
 
