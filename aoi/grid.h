@@ -1,10 +1,12 @@
-/* The inside of the grid, shared by the grid_*.c files and by nobody else (tests may force the plain kernels).
+/* The inside of the grid, shared by the grid_*.c files and by nobody else (tests may choose the kernels).
  *
  * What an entity costs: a body (16 bytes), its id (8), a slot in the id map (about 5) and a handle in its cell's
- * block (4, plus some slack). z and layer columns exist only once a world uses them.
+ * block (4, plus some slack; in small worlds as much again for queries). z and layer columns exist only once a world
+ * uses them.
  *
- * Where an entity is, is written once, in its body; cells hold handles only. Cells lie in pages of 32 x 32, pages in
- * a hash by (layer, page x, page y), so that bounds may be vast and each layer is a plane of its own. */
+ * Where an entity is, is written once, in its body; cells hold handles, and copies that are made anew when they are
+ * asked for. Cells lie in pages of 32 x 32, pages in a hash by (layer, page x, page y), so that bounds may be vast and
+ * each layer is a plane of its own. */
 #ifndef TERRANE_AOI_GRID_H
 #define TERRANE_AOI_GRID_H
 
@@ -390,7 +392,7 @@ static inline struct cell *walk_next(struct walk *walk, uint32_t *count)
 }
 
 /* Asks for the memory of a small box's cells, and of their members' bodies, ahead of a walk over it. */
-void box_fetch(const struct aoi *aoi, int32_t layer, struct box box, bool bodies);
+void box_fetch(const struct aoi *aoi, int32_t layer, struct box box);
 
 struct box box_of(const struct aoi *aoi, int64_t min_x, int64_t min_y, int64_t max_x, int64_t max_y);
 struct box box_around(const struct aoi *aoi, int64_t x, int64_t y, uint64_t distance);

@@ -174,14 +174,17 @@ static void crossings_list(struct aoi *aoi, enum crosser_end end)
     }
 }
 
-/* Asks for the blocks of the cells in the row after this one: their beginnings or their ends. */
+/* Asks for the blocks of the cells in the row after this one: all of most, or only the ends. */
 static inline void crossed_fetch(const struct crossed *walk, bool ends)
 {
     if (walk->row + 1 == PAGE_SIDE) return;
     const struct page *page = walk->page;
     for (uint32_t columns = page->crossed[walk->row + 1]; columns; columns &= columns - 1) {
         const struct cell *cell = &page->cells[(walk->row + 1) << PAGE_BITS | (uint32_t)__builtin_ctz(columns)];
-        __builtin_prefetch(cell_handles(walk->aoi, cell) + (ends ? cell->count : 0), 1);
+        const uint32_t *handles = cell_handles(walk->aoi, cell);
+        if (!ends) __builtin_prefetch(handles, 1);
+        if (!ends) __builtin_prefetch(handles + cell->count / 2, 1);
+        __builtin_prefetch(handles + cell->count, 1);
     }
 }
 
@@ -333,29 +336,32 @@ static void crossings_judge_edge(struct aoi *aoi, const struct block *block, con
     }
 }
 
-/* Ends the span of the crossers that were noted. */
-static inline void crossings_end(struct emitter *emitter, const struct crossing *me, unsigned first)
+/* Of so many in the list, at most eight, those whose other end does not touch this one, as bits. */
+static inline unsigned crossings_apart_few(const struct crossing *few, uint32_t count, uint32_t there)
 {
-    struct notes *notes = &emitter->notes[(SIDE_OUT | SIDE_IN) - 1];
-    unsigned change = change_of(first, SIDE_OUT | SIDE_IN);
-    emit(emitter, me->handle, change, notes->words + notes->start, notes->used - notes->start);
-    notes->start = notes->used;
+    unsigned apart = crossings_apart(few, there);
+    if (count > 4) apart |= crossings_apart(few + 4, there) << 4;
+    return apart & ((1u << count) - 1);
 }
 
-/* Judges a crosser with the others in the block that come behind it. Mostly there are at most four to the east and four
- * above: one decision, which is mostly that there is nothing to tell. */
+/* Judges a crosser with the others in the block that come behind it. Mostly there are few to the east and few above:
+ * one decision, which in a sparse world is mostly that there is nothing to tell. */
 static inline void crossing_judge(struct aoi *aoi, const struct block *block, uint32_t index)
 {
     const struct crossing *me = &aoi->crossings[index];
+    struct notes *notes = &aoi->emitter.notes[(SIDE_OUT | SIDE_IN) - 1];
     uint32_t east = block->east_end - index - 1, above = block->above_end - block->above_from;
-    if (block->inside & (east <= 4) & (above <= 4)) {
-        unsigned apart = crossings_apart(me + 1, me->there) & ((1u << east) - 1);
-        apart |= (crossings_apart(&aoi->crossings[block->above_from], me->there) & ((1u << above) - 1)) << 4;
+    if (block->inside & (east <= 8) & (above <= 8) & (notes->used + 16 <= NOTES_BATCH)) {
+        const struct crossing *up = &aoi->crossings[block->above_from];
+        unsigned apart = crossings_apart_few(me + 1, east, me->there);
+        apart |= crossings_apart_few(up, above, me->there) << 8;
         if (!apart) return;
+        uint32_t used = notes->used;
         for (; apart; apart &= apart - 1) {
-            uint32_t i = (uint32_t)__builtin_ctz(apart), other = i < 4 ? index + 1 + i : block->above_from + i - 4;
-            emit_note(&aoi->emitter, me->handle, block->first, SIDE_OUT | SIDE_IN, aoi->crossings[other].handle);
+            uint32_t i = (uint32_t)__builtin_ctz(apart);
+            notes->words[used++] = (i < 8 ? me + 1 + i : up + i - 8)->handle;
         }
+        notes->used = used;
     } else {
         crossings_judge(aoi, me, index + 1, block->east_end, block->first);
         if (block->inside) {
@@ -364,7 +370,9 @@ static inline void crossing_judge(struct aoi *aoi, const struct block *block, ui
             crossings_judge_edge(aoi, block, me);
         }
     }
-    crossings_end(&aoi->emitter, me, block->first);
+    unsigned change = change_of(block->first, SIDE_OUT | SIDE_IN);
+    emit(&aoi->emitter, me->handle, change, notes->words + notes->start, notes->used - notes->start);
+    notes->start = notes->used;
 }
 
 /* Spans for the cells that the block around the other end does not hold, and for the crossers. A span is written for

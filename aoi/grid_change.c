@@ -283,7 +283,7 @@ static void change_collect(struct aoi *aoi, uint32_t handle, const struct side *
     bool plain = aoi->options.mode == AOI_RADIUS && !aoi->hysteresis && !z_matters(aoi) && farthest < 1u << 30 &&
                  (!before->there || !after->there || before->layer == after->layer) &&
                  (passes == (PASS_LOST | PASS_GAINED) || !before->there || !after->there);
-    box_fetch(aoi, layer, box, true);
+    box_fetch(aoi, layer, box);
     walk_start(&walk, aoi, layer, box);
     for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
         for (; cells--; cell++) {

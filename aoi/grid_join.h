@@ -1,4 +1,4 @@
-/* Inside the join: what grid_join.c prepares and the row kernels (plain and AVX2) work on. */
+/* Inside the join: what grid_join.c prepares and the kernels (plain, AVX2, AVX-512) work on. */
 #ifndef TERRANE_AOI_GRID_JOIN_H
 #define TERRANE_AOI_GRID_JOIN_H
 

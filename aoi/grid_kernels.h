@@ -123,6 +123,21 @@ static inline void looker_note(struct join *join, const struct looker *me, const
     }
 }
 
+/* Ends the span of those noted. It is written in any case and kept if there is anybody in it, since nobody can foresee
+ * that. */
+static inline void looker_end(struct join *join, uint32_t handle)
+{
+    struct emitter *emitter = &join->aoi->emitter;
+    struct notes *notes = &emitter->notes[(SIDE_OUT | SIDE_IN) - 1];
+    if (__builtin_expect(emitter->count == SPANS_BATCH, 0)) emit_flush(emitter);
+    emitter->spans[emitter->count] = (struct aoi_span){.subject = handle,
+                                                       .change = change_of(join->first, SIDE_OUT | SIDE_IN),
+                                                       .others = notes->words + notes->start,
+                                                       .count = notes->used - notes->start};
+    emitter->count += notes->used != notes->start;
+    notes->start = notes->used;
+}
+
 /* What is noted of one that has few candidates: a vector of its own row and sixteen above. */
 static inline void looker_note_few(struct join *join, const struct looker *me, const uint32_t *own, const uint32_t *up,
                                    uint32_t mask)
@@ -132,7 +147,7 @@ static inline void looker_note_few(struct join *join, const struct looker *me, c
         unsigned bit = (unsigned)__builtin_ctz(mask);
         emit_note(emitter, me->handle, join->first, SIDE_OUT | SIDE_IN, bit < LANES ? own[bit] : up[bit - LANES]);
     }
-    emit_note_end(emitter, me->handle, join->first);
+    looker_end(join, me->handle);
 }
 
 /* One that may have many candidates. */
@@ -155,7 +170,7 @@ static inline void looker_run_many(struct join *join, uint32_t i, uint32_t colum
             looker_note(join, &me, row, row->start[column - reach], row->start[column + reach + 1]);
         }
     }
-    if (notes->used != notes->start) emit_note_end(&join->aoi->emitter, me.handle, join->first);
+    looker_end(join, me.handle);
 }
 
 /* In a sparse world all candidates are decided on at once, without a loop whose end nobody foresees, and most note

@@ -251,7 +251,7 @@ bool walk_next_page(struct walk *walk)
 /* A box of few cells is mostly waiting for memory: headers, blocks, bodies, one after the other for each cell, since
  * nobody can foresee how many members a cell has. Asking for all of a kind at once takes three waits instead of three
  * a cell. */
-void box_fetch(const struct aoi *aoi, int32_t layer, struct box box, bool bodies)
+void box_fetch(const struct aoi *aoi, int32_t layer, struct box box)
 {
     enum { CELLS_MOST = 64 };
     struct walk walk;
@@ -261,7 +261,6 @@ void box_fetch(const struct aoi *aoi, int32_t layer, struct box box, bool bodies
     for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
         for (; cells--; cell++) __builtin_prefetch(cell_handles(aoi, cell));
     }
-    if (!bodies) return;
     walk_start(&walk, aoi, layer, box);
     for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
         for (; cells--; cell++) {

@@ -13,7 +13,7 @@
 #include <emmintrin.h>
 #endif
 
-#define COPY_WORDS_MOST (112u << 10)
+#define COPY_WORDS_MOST (32u << 10)
 #define COPY_ALL_MOST   400000 /* entities */
 #define POOL_SLACK      (64u << 10)
 

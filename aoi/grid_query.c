@@ -1,9 +1,9 @@
 /* Queries: all of a circle, rectangle, block or view; and how many would see something at a place.
  *
- * A circle is the query that must be fast. Cells keep a copy of their members' packed positions, made anew when stale,
- * and a strip of adjacent cells is sifted in one call, a vector of members at a time. Where there are too many cells
- * for all to have a copy, those without are poured into one batch first, for nine loops of unforeseeable length cost
- * more than the distances. What is found is written without a branch. */
+ * A circle is the query that must be fast. Cells keep a copy of their members' positions, made anew when stale, and all
+ * cells of a page that the circle's box touches are sifted in one call, a vector of members at a time. Where there are
+ * too many cells for all to have a copy, those without are poured into one batch first, for nine loops of unforeseeable
+ * length cost more than the distances. What is found is written without a branch. */
 #include "aoi/grid_join.h"
 
 #include <string.h>

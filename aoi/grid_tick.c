@@ -76,7 +76,7 @@ void mover_scan(struct aoi *aoi, uint32_t handle, unsigned first, bool joined)
     uint32_t cells;
     changes_clear(&aoi->changes);
     struct box box = side_box(aoi, first == UNSEES ? &scan.before : &scan.after);
-    box_fetch(aoi, scan.before.layer, box, true);
+    box_fetch(aoi, scan.before.layer, box);
     walk_start(&walk, aoi, scan.before.layer, box);
     for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
         for (; cells--; cell++) {

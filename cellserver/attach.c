@@ -31,6 +31,7 @@ static void answer_attached(struct cellserver *cs, uint32_t at, uint64_t request
     writer_clear(&cs->message);
     attached_encode(&cs->message, &m);
     peer_send(cs, peer, &cs->message, true);
+    send_result(cs, e->gateway, &(struct result){.request = request, .id = e->id, .version = e->version});
     views_forget(cs, at);
     e->view_whole = true;
     views_touch(cs, at);

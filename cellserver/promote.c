@@ -128,6 +128,7 @@ static void leaf_settle(struct cellserver *cs, struct quadkey key)
         uint32_t peer = peer_find(cs, held->early[i].node);
         if (peer == NONE) continue;
         leaf_subscribe(cs, peer, &(struct subscribe){.stream = held->early[i].stream, .leaf = key});
+        peer_feed_release(cs, peer, held->early[i].feed);
     }
     held->early_count = 0;
     struct held_command *commands = held->commands;

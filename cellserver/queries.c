@@ -122,7 +122,8 @@ static void lookup_run(const struct cellserver *cs, const struct lookup *m, stru
     out->leaf = QUADKEY_ROOT;
     uint32_t at = entity_find(cs, m->id);
     bool owned = at != NONE && cs->entities[at].status == ENTITY_OWNED;
-    if (owned ? !leaf_serves(cs, cs->entities[at].leaf) : replica_promotes(cs, m->id)) {
+    /* Whoever stands by for it may be asked because its owner is gone: "unknown" would be the entity's end. */
+    if (owned ? !leaf_serves(cs, cs->entities[at].leaf) : replica_holds(cs, m->id)) {
         out->error = TERRANE_ERR_NOT_READY;
         return;
     }

@@ -75,7 +75,9 @@ void replica_free(struct cellserver *cs, struct held_leaf *leaf)
     for (uint32_t i = 0; i < leaf->early_count; i++) {
         uint32_t peer = peer_find(cs, leaf->early[i].node);
         struct subscribe m = {.stream = leaf->early[i].stream, .leaf = leaf->key};
-        if (peer != NONE) leaf_refuse_subscription(cs, peer, &m);
+        if (peer == NONE) continue;
+        peer_feed_release(cs, peer, leaf->early[i].feed);
+        leaf_refuse_subscription(cs, peer, &m);
     }
     held_empty(cs, leaf);
     if (leaf->promoting) cs->held.promoting--;
@@ -438,17 +440,28 @@ bool replica_keep_move(struct cellserver *cs, struct node_id gateway, uint64_t s
     return true;
 }
 
-/* A reader whose map is ahead of ours, or of a leaf that is not quite ours yet. */
+static void early_drop(struct cellserver *cs, struct held_leaf *leaf, uint32_t at)
+{
+    uint32_t peer = peer_find(cs, leaf->early[at].node);
+    if (peer != NONE) peer_feed_release(cs, peer, leaf->early[at].feed);
+    leaf->early[at] = leaf->early[--leaf->early_count];
+}
+
+/* A reader that asks beforehand, or whose map is ahead of ours, or of a leaf that is not quite ours yet. */
 bool replica_early_reader(struct cellserver *cs, uint32_t peer, const struct subscribe *m)
 {
     struct held_leaf *leaf = leaf_of(cs, m->leaf);
     struct node_id node = cs->peers[peer].info.node;
-    if (leaf == NULL) return false;
+    if (leaf == NULL || cs->peers[peer].info.sub_url[0] == '\0') return false;
     for (uint32_t i = 0; i < leaf->early_count; i++) {
         if (node_id_equal(leaf->early[i].node, node) && leaf->early[i].stream == m->stream) return true;
     }
     ARRAY_RESERVE(leaf->early, leaf->early_room, leaf->early_count + 1);
-    leaf->early[leaf->early_count++] = (struct early_reader){.node = node, .stream = m->stream};
+    const struct leaf_owner *owner = ownership_leaf(&cs->map, m->leaf);
+    uint32_t feeds = cs->options.info.feed_count, feed = owner == NULL || feeds == 0 ? 0 : owner->feed % feeds;
+    if (m->stream == STREAM_GHOST) feed = ghost_feed(cs);
+    leaf->early[leaf->early_count++] = (struct early_reader){.node = node, .stream = m->stream, .feed = feed};
+    peer_feed_hold(cs, peer, feed);
     return true;
 }
 
@@ -458,7 +471,7 @@ void replica_drop_reader(struct cellserver *cs, uint32_t peer, const struct subs
     struct node_id node = cs->peers[peer].info.node;
     for (uint32_t i = 0; leaf != NULL && i < leaf->early_count; i++) {
         if (!node_id_equal(leaf->early[i].node, node) || leaf->early[i].stream != m->stream) continue;
-        leaf->early[i] = leaf->early[--leaf->early_count];
+        early_drop(cs, leaf, i);
         return;
     }
 }
@@ -475,7 +488,7 @@ void replica_peer_gone(struct cellserver *cs, struct node_id node)
     for (uint32_t i = 0; i < s->count; i++) {
         struct held_leaf *leaf = &s->leaves[i];
         for (uint32_t j = leaf->early_count; j-- > 0;) {
-            if (node_id_equal(leaf->early[j].node, node)) leaf->early[j] = leaf->early[--leaf->early_count];
+            if (node_id_equal(leaf->early[j].node, node)) early_drop(cs, leaf, j);
         }
     }
 }

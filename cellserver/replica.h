@@ -57,10 +57,12 @@ struct held_entity *held_find(const struct held_content *c, struct entity_id id)
 void held_transfer(const struct held_content *c, const struct held_entity *e, struct transfer *out);
 size_t held_memory_bytes(const struct held_content *c);
 
-/* A reader that asked for the leaf's stream before it is ours: its subscription is made at promotion. */
+/* A reader that asked for the leaf's stream before it is ours: its subscription is made at promotion. The feed that it
+ * will probably come by is held for it until then, so that it is dialled when it is needed. */
 struct early_reader {
     struct node_id node;
     enum stream_kind stream;
+    uint32_t feed;
 };
 
 /* A command that came for an entity of a leaf that is about to be ours: it is run after the promotion. */

@@ -1,7 +1,8 @@
 /* Taking entities over that servers hold for another node: another gateway, or a former incarnation of this one, which
  * the coordinator has given up while this process stood still. Servers keep the entities of a gateway that is gone for
- * a grace period; ATTACH makes them ours. A blank entity (attached by the game) learns its registers from ATTACHED; one
- * of a former incarnation knows better and says its position and what is unanswered again. */
+ * a grace period; ATTACH makes them ours. ATTACHED tells what is known of it, RESULT that its standby knows, too. A
+ * blank entity (attached by the game) learns its registers from ATTACHED; one of a former incarnation knows better and
+ * says its position and what is unanswered again. */
 #include "gateway/internal.h"
 
 void gateway_attach_found(struct gateway *g, uint32_t slot)
@@ -55,15 +56,8 @@ void gateway_attached(struct gateway *g, struct node_id from, const struct attac
     }
     gateway_seek_end(g, slot);
     if (m->record.version > own->version) own->version = m->record.version;
-    if (own->blank)
-        gateway_own_learn(g, slot, &m->record);
-    else
-        own->moved = true; /* what it knows of the position is newer */
-    own->doubtful = false;
+    if (own->blank) gateway_own_learn(g, slot, &m->record);
     gateway_own_set_peer(g, slot, peer);
-    if (!node_id_equal(own->view.node, from)) gateway_own_view_missing(g, slot, true);
-    own->view.node = from;
-    gateway_own_entered(g, slot);
     gateway_own_place(g, slot, m->leaf);
 }
 

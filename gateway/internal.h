@@ -152,6 +152,7 @@ struct request {
     uint64_t sequence, issued_us, retry_us;
     struct node_id sent_to;
     uint32_t attempts, refusals;
+    uint32_t unanswered;         /* ENTER: servers that may have carried it out and have not said whether */
     bool silent;                 /* nobody waits for its `done`: an entity is entered again or taken over */
     uint32_t prev, next;         /* all requests in the order of issue; next also the free list */
     uint32_t own_prev, own_next; /* of one entity, in order */
@@ -240,6 +241,7 @@ struct watch {
     uint64_t ask_us;      /* SUBSCRIBE again then; 0: not wanted */
     uint32_t refusals;    /* since the leaf has this owner */
     struct node_id asked; /* the last to whom SUBSCRIBE went */
+    struct node_id early; /* the standby that has been asked beforehand; NONE: none has */
 };
 
 /* ---- peers.c, membership.c ---- */
@@ -394,6 +396,8 @@ void gateway_seeks_work(struct gateway *g);
 void gateway_seeks_renew(struct gateway *g); /* the map has changed: open rounds ask anew */
 /* False: no seek waits for that answer. */
 bool gateway_seek_answer(struct gateway *g, struct node_id from, const struct lookup_result *result);
+/* The next ENTER begins another life: a version above all that anybody can have given it, registers as they are now. */
+void gateway_own_begin_life(struct gateway *g, uint32_t slot, uint32_t request);
 /* Out of the world, and not entered again. */
 void gateway_own_lose(struct gateway *g, uint32_t slot, enum terrane_error why);
 

@@ -224,6 +224,7 @@ static void send(struct gateway *g, uint32_t slot)
     set_state(g, r, REQUEST_SENT);
     r->sent_to = node;
     r->attempts++;
+    r->unanswered++;
     if (!enters(r)) return;
     struct own *own = &g->own[r->own];
     uint32_t peer = gateway_peer_find(g, node);
@@ -250,7 +251,7 @@ static bool is_no_owner(enum terrane_error error)
 static void entered(struct gateway *g, uint32_t slot, struct node_id from, uint64_t version)
 {
     uint32_t own = g->requests[slot].own;
-    bool again = g->requests[slot].silent;
+    bool again = g->requests[slot].silent && !g->own[g->requests[slot].own].attaching;
     struct own *entity = &g->own[own];
     struct note note = {.kind = NOTE_ERROR, .id = entity->id, .error = TERRANE_ERR_ENTITY_REENTERED};
     const struct leaf_owner *leaf = ownership_at(&g->map, &g->world, entity->enter_position);
@@ -264,7 +265,7 @@ static void entered(struct gateway *g, uint32_t slot, struct node_id from, uint6
         entity->leaf_since = node_id_equal(leaf->primary, from) ? leaf->since : 0;
     }
     const struct position *now = &entity->position, *said = &entity->enter_position;
-    entity->moved |= now->x != said->x || now->y != said->y || now->z != said->z;
+    entity->moved |= entity->attaching || now->x != said->x || now->y != said->y || now->z != said->z;
     gateway_own_entered(g, own); /* and so the request is done */
     if (again) gateway_notify(g, &note, NULL, 0);
     gateway_own_follow(g, own); /* the answer may be a former owner's last word */
@@ -295,6 +296,10 @@ static void enter_exists(struct gateway *g, uint32_t slot, struct node_id from, 
         /* A life that was believed to be over. What is known of it here is as new, and it may be anywhere soon. */
         if (version < own->life_version) gateway_own_expel_former(g, r->own, from);
         wait_for_owner(g, slot);
+    } else if (!r->silent && r->attempts > 1 && r->refusals < REENTER_TRIES) {
+        /* Perhaps what is left of a first try that died with its server, as a ghost with that version. */
+        gateway_own_begin_life(g, r->own, slot);
+        wait_for_owner(g, slot);
     } else {
         enter_failed(g, slot, TERRANE_ERR_ENTITY_EXISTS);
     }
@@ -306,11 +311,12 @@ static void enter_answered(struct gateway *g, uint32_t slot, struct node_id from
     struct request *r = &g->requests[slot];
     struct own *own = &g->own[r->own];
     bool refused = is_no_owner(result->error);
+    if (r->unanswered > 0) r->unanswered--;
     if (own->attaching && (refused || result->error == TERRANE_ERR_ENTITY_UNKNOWN)) {
         gateway_request_wait(g, slot, RETRY_US);
         gateway_seek(g, r->own, refused ? SEEK_SOON_US : 0);
-    } else if (own->attaching && result->error == TERRANE_ERR_OK) {
-        g->counters.malformed++; /* ATTACHED is what says so */
+    } else if (own->blank && result->error == TERRANE_ERR_OK) {
+        g->counters.malformed++; /* ATTACHED comes before it */
     } else if (own->attaching && result->error == TERRANE_ERR_DETACHED) {
         /* Somebody else has attached it meanwhile. */
         if (r->silent)
@@ -321,7 +327,8 @@ static void enter_answered(struct gateway *g, uint32_t slot, struct node_id from
         entered(g, slot, from, result->version);
     } else if (refused) {
         gateway_own_set_peer(g, r->own, SLOT_NONE);
-        own->enter_position = own->position;
+        /* Nobody has entered it: it may enter where it is now. */
+        if (r->unanswered == 0) own->enter_position = own->position;
         wait_for_owner(g, slot);
     } else if (result->error == TERRANE_ERR_ENTITY_EXISTS) {
         enter_exists(g, slot, from, result->version);

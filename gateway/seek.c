@@ -66,13 +66,14 @@ void gateway_own_lose(struct gateway *g, uint32_t slot, enum terrane_error why)
     if (!leaving) gateway_notify(g, &note, NULL, 0);
 }
 
-/* A version above all that anybody can have given it. */
-static void begin_life(struct gateway *g, struct own *own, uint64_t former)
+void gateway_own_begin_life(struct gateway *g, uint32_t slot, uint32_t request)
 {
+    struct own *own = &g->own[slot];
     uint64_t version = gateway_own_next_version(g);
     if (version < own->version + REENTER_LEAP) version = g->version = own->version + REENTER_LEAP;
     own->version = own->life_version = version;
-    own->life_sequence = former;
+    own->life_sequence = ++g->sequence;
+    g->requests[request].sequence = ++g->sequence;
     own->doubtful = own->attaching = false;
     own->left = own->view.node = NODE_NONE;
     own->leaf = QUADKEY_NONE;
@@ -91,13 +92,13 @@ static void reenter(struct gateway *g, uint32_t slot)
         gateway_request_queue(g, waiting);
         return;
     }
-    uint64_t former = ++g->sequence;                                            /* before that of the request */
     if (waiting != SLOT_NONE) gateway_request_done(g, waiting, TERRANE_ERR_OK); /* to take it over; it is silent */
-    begin_life(g, own, former);
     gateway_own_hold(g, slot);
+    uint32_t enter = gateway_request_silent(g, TERRANE_ENTER, own->id, slot);
+    gateway_own_begin_life(g, slot, enter);
     gateway_own_set_peer(g, slot, SLOT_NONE);
     gateway_own_view_missing(g, slot, true);
-    gateway_request_queue(g, gateway_request_silent(g, TERRANE_ENTER, own->id, slot));
+    gateway_request_queue(g, enter);
     gateway_want_flush(g, 0);
     outbox_log(g->out, LOG_WARNING, "event=entity_reentered id=%llu version=%llu", (unsigned long long)own->id.v,
                (unsigned long long)own->version);

@@ -24,10 +24,29 @@ static void topic_output(struct gateway *g, enum output_kind kind, struct quadke
     outbox_push(g->out, output, g->message.data, g->message.size);
 }
 
-/* Who may succeed the owner is linked before it is needed. */
-static void warm(struct gateway *g, const struct leaf_owner *owner)
+/* Who may succeed the owner is linked and asked before it is needed: it keeps the SUBSCRIBE, and the first that it
+ * publishes as the owner comes here whatever the map has said. One that refuses, since it does not know yet that it
+ * stands by, is asked again by the sweep. */
+static void ask_early(struct gateway *g, struct watch *watch, const struct leaf_owner *owner)
 {
-    if (owner->standby.v != 0) (void)gateway_peer_get(g, owner->standby);
+    if (node_id_equal(owner->standby, watch->early)) return;
+    watch->early = NODE_NONE;
+    uint32_t peer = owner->standby.v == 0 ? SLOT_NONE : gateway_peer_get(g, owner->standby);
+    if (peer == SLOT_NONE || !g->peers[peer].up) return;
+    struct subscribe message = {STREAM_REGION, watch->leaf};
+    writer_clear(&g->message);
+    subscribe_encode(&g->message, MESSAGE_SUBSCRIBE, &message);
+    if (gateway_peer_push(g, owner->standby) == TERRANE_ERR_OK) watch->early = owner->standby;
+}
+
+static void unsubscribe(struct gateway *g, struct node_id node, struct quadkey leaf)
+{
+    if (node.v == 0 || !gateway_map_is_server(g, node) || ownership_leaf(&g->map, leaf) == NULL) return;
+    struct subscribe message = {STREAM_REGION, leaf};
+    writer_clear(&g->message);
+    subscribe_encode(&g->message, MESSAGE_UNSUBSCRIBE, &message);
+    /* Refused only by a full queue; then the owner goes on until the link ends. */
+    if (gateway_peer_push(g, node) != TERRANE_ERR_OK) g->counters.dropped++;
 }
 
 static void watch_open(struct gateway *g, struct quadkey leaf)
@@ -41,7 +60,7 @@ static void watch_open(struct gateway *g, struct quadkey leaf)
     const struct leaf_owner *owner = ownership_leaf(&g->map, leaf);
     if (owner == NULL) return;
     replicas_set_epoch(g->replicas, g->now_us, leaf, owner->since);
-    warm(g, owner);
+    ask_early(g, &g->watches[slot], owner);
 }
 
 static void watch_close(struct gateway *g, uint32_t slot)
@@ -50,13 +69,8 @@ static void watch_close(struct gateway *g, uint32_t slot)
     table_remove(&g->watch_index, watch.leaf.v);
     g->watches[slot] = g->watches[--g->watch_count];
     if (slot < g->watch_count) table_put(&g->watch_index, g->watches[slot].leaf.v, slot);
-    if (watch.asked.v != 0 && gateway_map_is_server(g, watch.asked) && ownership_leaf(&g->map, watch.leaf) != NULL) {
-        struct subscribe message = {STREAM_REGION, watch.leaf};
-        writer_clear(&g->message);
-        subscribe_encode(&g->message, MESSAGE_UNSUBSCRIBE, &message);
-        /* Refused only by a full queue; then the owner goes on until the link ends. */
-        if (gateway_peer_push(g, watch.asked) != TERRANE_ERR_OK) g->counters.dropped++;
-    }
+    unsubscribe(g, watch.asked, watch.leaf);
+    if (!node_id_equal(watch.early, watch.asked)) unsubscribe(g, watch.early, watch.leaf);
     topic_output(g, OUTPUT_UNWATCH, watch.leaf);
     replicas_unwatch(g->replicas, g->now_us, watch.leaf, true);
 }
@@ -146,7 +160,7 @@ void gateway_watch_epochs(struct gateway *g)
         bool replaced = g->watches[i].asked.v != 0 && !node_id_equal(g->watches[i].asked, owner->primary);
         if (replaced) g->watches[i].refusals = 0;
         replicas_set_epoch(g->replicas, g->now_us, leaf, owner->since);
-        warm(g, owner);
+        ask_early(g, &g->watches[i], owner);
         if (g->watches[i].ask_us != 0) gateway_watch_subscribe(g, STREAM_REGION, leaf);
     }
 }
@@ -180,6 +194,7 @@ void gateway_watch_peer_up(struct gateway *g, struct node_id node)
 {
     for (uint32_t i = 0; i < g->watch_count; i++) {
         const struct leaf_owner *owner = ownership_leaf(&g->map, g->watches[i].leaf);
+        if (owner != NULL && node_id_equal(owner->standby, node)) ask_early(g, &g->watches[i], owner);
         if (g->watches[i].ask_us != 0 && owner != NULL && node_id_equal(owner->primary, node))
             gateway_watch_subscribe(g, STREAM_REGION, g->watches[i].leaf);
     }
@@ -188,7 +203,9 @@ void gateway_watch_peer_up(struct gateway *g, struct node_id node)
 void gateway_watch_unsubscribed(struct gateway *g, struct node_id from, const struct unsubscribed *message)
 {
     struct watch *watch = watch_find(g, message->leaf);
-    if (message->stream != STREAM_REGION || watch == NULL || !node_id_equal(watch->asked, from)) return;
+    if (message->stream != STREAM_REGION || watch == NULL) return;
+    if (node_id_equal(watch->early, from)) watch->early = NODE_NONE;
+    if (!node_id_equal(watch->asked, from)) return;
     /* A successor that is about to serve refuses until it does. */
     ask_later(g, watch, gateway_retry_us(watch->refusals++));
 }
@@ -210,7 +227,7 @@ void gateway_watch_retry(struct gateway *g)
 void gateway_watch_renew(struct gateway *g)
 {
     for (uint32_t i = 0; i < g->watch_count; i++) {
-        g->watches[i].asked = NODE_NONE;
+        g->watches[i].asked = g->watches[i].early = NODE_NONE;
         g->watches[i].refusals = 0;
         ask_later(g, &g->watches[i], 0);
     }
@@ -219,7 +236,11 @@ void gateway_watch_renew(struct gateway *g)
 void gateway_watch_sweep(struct gateway *g)
 {
     for (uint32_t i = g->watch_count; i-- > 0;) {
-        const struct watch *watch = &g->watches[i];
-        if (watch->need == 0 && g->now_us >= watch->unneeded_us + LINGER_US) watch_close(g, i);
+        struct watch *watch = &g->watches[i];
+        const struct leaf_owner *owner = ownership_leaf(&g->map, watch->leaf);
+        if (watch->need == 0 && g->now_us >= watch->unneeded_us + LINGER_US)
+            watch_close(g, i);
+        else if (owner != NULL)
+            ask_early(g, watch, owner);
     }
 }

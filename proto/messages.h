@@ -50,7 +50,7 @@
     X(STANDBY_BEAT, standby_beat, 37, FAST) /* primary -> standby */                                                   \
     X(RELEASE, release, 38, SURE)           /* former primary -> new one: I serve that leaf no more */                 \
     X(ATTACH, attach, 46, SURE)             /* gateway -> owner: that entity is mine from now on */                    \
-    X(ATTACHED, attached, 47, SURE)         /* owner -> gateway: the answer if it is so; else RESULT */                \
+    X(ATTACHED, attached, 47, SURE)         /* owner -> gateway: what it is; then RESULT */                            \
     X(STATUS_REQUEST, status_request, 40, QUERY)                                                                       \
     X(STATUS, status, 41, QUERY)                                                                                       \
     X(FAULT, fault, 42, QUERY) /* the answer to a query that can't be answered */                                      \

@@ -360,6 +360,43 @@ START_TEST(plain_and_vector_kernels_report_the_same)
 }
 END_TEST
 
+/* All stand in one cell; the even and the odd go three cells east and west, and come back. */
+static void part_and_meet(enum aoi_mode mode, enum kernels most, uint32_t count)
+{
+    struct aoi_options options = {
+        .mode = mode, .cell_size = 100, .max_x = 6400, .max_y = 6400, .z_range = UINT32_MAX, .capacity = count};
+    struct aoi *aoi;
+    ck_assert_int_eq(aoi_create(&options, &aoi), TERRANE_ERR_OK);
+    aoi_kernels_limit(aoi, most);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t handle;
+        struct aoi_place place = {.position = {.x = 3150, .y = 3120 + (int32_t)(i % 50)}, .radius = 100};
+        ck_assert_int_eq(aoi_enter(aoi, (struct entity_id){i + 1}, &place, NULL, NULL, &handle), TERRANE_ERR_OK);
+        ck_assert_uint_eq(handle, i);
+    }
+    uint64_t pairs = (uint64_t)(count / 2) * (count - count / 2);
+    for (int meet = 0; meet < 2; meet++) {
+        struct trace trace = {0};
+        for (uint32_t i = 0; i < count; i++) {
+            int32_t away = meet ? 0 : i % 2 ? 300 : -300;
+            struct position to = {.x = 3150 + away, .y = 3120 + (int32_t)(i % 50)};
+            ck_assert_int_eq(aoi_stage(aoi, i, to), TERRANE_ERR_OK);
+        }
+        aoi_tick(aoi, trace_sink, &trace);
+        ck_assert_uint_eq(trace.count, pairs); /* each both ways at once */
+    }
+    aoi_destroy(aoi);
+}
+
+START_TEST(thousands_who_part_and_meet_again_are_all_told)
+{
+    for (int most = KERNELS_PLAIN; most <= KERNELS_AVX512; most++) {
+        part_and_meet(AOI_BLOCK, (enum kernels)most, 5001);
+        part_and_meet(AOI_RADIUS, (enum kernels)most, 5001);
+    }
+}
+END_TEST
+
 START_TEST(a_tick_allocates_nothing_in_the_steady_state)
 {
 #if COUNTS_ALLOCATIONS
@@ -403,4 +440,5 @@ SUITE_MAIN("aoi_tick", a_tick_of_a_crowd_equals_the_difference_of_all_views,
            a_tick_with_lesser_kernels_equals_the_difference_of_all_views,
            an_entity_with_a_vast_radius_among_many_sees_all_and_slows_no_stencil,
            staging_many_at_once_is_the_same_as_one_after_the_other, plain_and_vector_kernels_report_the_same,
-           a_tick_allocates_nothing_in_the_steady_state, the_index_keeps_to_its_bytes_an_entity)
+           thousands_who_part_and_meet_again_are_all_told, a_tick_allocates_nothing_in_the_steady_state,
+           the_index_keeps_to_its_bytes_an_entity)

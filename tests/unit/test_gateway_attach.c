@@ -12,6 +12,7 @@ static struct attach last_attach(struct rig *rig, int server)
 /* The server says that entity 7 is the asker's: at (200, 100), radius 50, state "hp". */
 static void say_attached(struct rig *rig, int server, uint64_t request, uint64_t version)
 {
+    size_t done = rig_told(rig, TOLD_DONE);
     struct attached m = {.request = request,
                          .leaf = quadkey_child(QUADKEY_ROOT, (uint32_t)server),
                          .record = {.id = {7},
@@ -24,6 +25,8 @@ static void say_attached(struct rig *rig, int server, uint64_t request, uint64_t
     ck_assert_int_eq(world_position(&rig->world, 200, 100, 0, &m.record.position), TERRANE_ERR_OK);
     attached_encode(&rig->w, &m);
     rig_say(rig, &rig->servers[server]);
+    ck_assert_uint_eq(rig_told(rig, TOLD_DONE), done); /* its standby does not know yet */
+    rig_result(rig, server, request, 7, TERRANE_ERR_OK, version);
 }
 
 static void say_bye(struct rig *rig)
@@ -224,6 +227,7 @@ START_TEST(a_gateway_that_was_given_up_goes_on_as_another)
                              .record = {.id = {8}, .version = version + 100}};
     attached_encode(&rig.w, &other);
     rig_say(&rig, &rig.servers[1]);
+    rig_result(&rig, 1, eight.request, 8, TERRANE_ERR_OK, version + 100);
     rig_run(&rig, 3000);
     /* What it knew is newer than what the server had. */
     ck_assert_uint_eq(rig_messages(&rig.servers[0], MESSAGE_SET_STATE), states + 1);

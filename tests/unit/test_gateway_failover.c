@@ -155,7 +155,7 @@ START_TEST(the_successors_word_counts_before_the_map_comes)
 }
 END_TEST
 
-START_TEST(a_standby_is_linked_before_it_is_needed)
+START_TEST(a_standby_is_asked_before_it_is_needed)
 {
     struct scene s = {0};
     open_scene(&s);
@@ -168,7 +168,24 @@ START_TEST(a_standby_is_linked_before_it_is_needed)
     ck_assert_int_eq(rig->servers[3].links, 1);
     /* Another standby is no other stream. */
     ck_assert_uint_eq(rig_messages(&rig->servers[2], MESSAGE_SUBSCRIBE), subscribes);
+    rig_run(rig, 20000);
     ck_assert(gateway_calm(rig->g));
+    ck_assert_uint_eq(rig_messages(&rig->servers[3], MESSAGE_SUBSCRIBE), 1);
+    /* One that does not know yet that it stands by is asked again, and the owner is not bothered. */
+    struct unsubscribed refusal = {STREAM_REGION, s.leaves[2].leaf, TERRANE_ERR_NOT_OWNER};
+    unsubscribed_encode(&rig->w, &refusal);
+    rig_say(rig, &rig->servers[3]);
+    rig_run(rig, 600000);
+    ck_assert_uint_eq(rig_messages(&rig->servers[3], MESSAGE_SUBSCRIBE), 2);
+    ck_assert_uint_eq(rig_messages(&rig->servers[2], MESSAGE_SUBSCRIBE), subscribes);
+    /* What it publishes as the owner counts before the map comes, and nothing is asked for again when it does. */
+    const uint64_t nine = 9;
+    rig_snapshot(rig, 3, 2, 3, 1, &nine, 1, 100, 7020, 4);
+    ck_assert_uint_eq(rig_told(rig, TOLD_UPDATE), 1);
+    s.leaves[2].standby = NODE_NONE;
+    rig_give(&s.leaves[2], SERVER(3));
+    rig_map(rig, s.leaves, 4, 4);
+    ck_assert_uint_eq(rig_messages(&rig->servers[3], MESSAGE_SUBSCRIBE), 2);
     ck_assert_int_eq(rig->servers[0].links, 0);
     rig_close(rig);
 }
@@ -209,6 +226,61 @@ START_TEST(an_enter_whose_answer_was_lost_is_repeated_where_it_was_entered)
     ck_assert(moves_next(&moves, &move));
     ck_assert_uint_eq(move.id.v, 20);
     ck_assert_int_lt(move.position.y, first.record.position.y);
+    rig_close(rig);
+}
+END_TEST
+
+START_TEST(a_successors_refusal_does_not_say_that_nobody_entered_it)
+{
+    struct scene s = {0};
+    open_scene(&s);
+    struct rig *rig = &s.rig;
+    struct terrane_entity entity = {.id = 20, .x = 200, .y = 7000, .radius = 50};
+    uint64_t request;
+    ck_assert_int_eq(gateway_enter(rig->g, &entity, &request), TERRANE_ERR_OK);
+    rig_run(rig, 3000);
+    int32_t y = last_enter(rig, 2).record.position.y;
+    ck_assert_int_eq(gateway_move(rig->g, 20, 200, 100, 0, 0), TERRANE_ERR_OK);
+    promote(&s, 2);
+    rig_result(rig, 1, request, 20, TERRANE_ERR_NOT_READY, 0);
+    rig_run(rig, 13000);
+    ck_assert_int_eq(last_enter(rig, 1).record.position.y, y);
+    ck_assert_uint_eq(rig_messages(&rig->servers[0], MESSAGE_ENTER), 0);
+    rig_close(rig);
+}
+END_TEST
+
+START_TEST(a_repeated_enter_is_not_refused_for_a_ghost_of_the_first)
+{
+    struct scene s = {0};
+    open_scene(&s);
+    struct rig *rig = &s.rig;
+    struct terrane_entity entity = {.id = 20, .x = 200, .y = 7000, .radius = 50};
+    uint64_t request;
+    ck_assert_int_eq(gateway_enter(rig->g, &entity, &request), TERRANE_ERR_OK);
+    rig_run(rig, 3000);
+    promote(&s, 2);
+    struct enter second = last_enter(rig, 1);
+    rig_result(rig, 1, request, 20, TERRANE_ERR_ENTITY_EXISTS, second.record.version);
+    rig_run(rig, 13000);
+    struct enter third = last_enter(rig, 1);
+    ck_assert_uint_eq(third.request, request);
+    ck_assert_uint_gt(third.record.version, second.record.version);
+    ck_assert_uint_gt(third.sequence, second.sequence);
+    rig_result(rig, 1, request, 20, TERRANE_ERR_OK, third.record.version);
+    ck_assert_uint_eq(rig->told_count, 1);
+    ck_assert_int_eq(rig->told[0].error, TERRANE_ERR_OK);
+    /* Somebody else's is refused all the same, if not at once. */
+    entity.id = 21;
+    ck_assert_int_eq(gateway_enter(rig->g, &entity, &request), TERRANE_ERR_OK);
+    rig_run(rig, 3000);
+    rig_give(&s.leaves[2], SERVER(0));
+    rig_map(rig, s.leaves, 4, 2);
+    for (int i = 0; i < 40 && rig_told(rig, TOLD_DONE) == 1; i++) {
+        rig_result(rig, 0, request, 21, TERRANE_ERR_ENTITY_EXISTS, 1);
+        rig_run(rig, 100000);
+    }
+    ck_assert_int_eq(rig_last_told(rig, TOLD_DONE)->error, TERRANE_ERR_ENTITY_EXISTS);
     rig_close(rig);
 }
 END_TEST
@@ -382,9 +454,10 @@ END_TEST
 SUITE_MAIN("gateway_failover", all_goes_to_the_successor_in_the_step_that_hears_of_it,
            what_a_promoting_successor_refuses_is_said_again_within_milliseconds,
            what_was_refused_goes_out_when_the_successor_speaks, nothing_blinks_and_a_deposed_owner_is_not_believed,
-           the_successors_word_counts_before_the_map_comes, a_standby_is_linked_before_it_is_needed,
+           the_successors_word_counts_before_the_map_comes, a_standby_is_asked_before_it_is_needed,
            an_enter_whose_answer_was_lost_is_repeated_where_it_was_entered,
-           an_enter_is_done_by_its_answer_and_not_by_a_view, late_answers_of_a_former_owner_do_no_harm,
-           an_answer_of_a_deposed_owner_does_not_bind_the_entity_to_it,
+           a_successors_refusal_does_not_say_that_nobody_entered_it,
+           a_repeated_enter_is_not_refused_for_a_ghost_of_the_first, an_enter_is_done_by_its_answer_and_not_by_a_view,
+           late_answers_of_a_former_owner_do_no_harm, an_answer_of_a_deposed_owner_does_not_bind_the_entity_to_it,
            a_leave_that_the_successor_has_carried_out_before_is_well, a_query_is_asked_anew_of_the_successor,
            a_find_does_not_wait_for_a_server_that_owns_nothing)
