@@ -31,7 +31,8 @@ static void answer_attached(struct cellserver *cs, uint32_t at, uint64_t request
     writer_clear(&cs->message);
     attached_encode(&cs->message, &m);
     peer_send(cs, peer, &cs->message, true);
-    send_result(cs, e->gateway, &(struct result){.request = request, .id = e->id, .version = e->version});
+    standby_wait_result(cs, e->leaf, e->gateway,
+                        &(struct result){.request = request, .id = e->id, .version = e->version});
     views_forget(cs, at);
     e->view_whole = true;
     views_touch(cs, at);
@@ -44,7 +45,7 @@ bool command_attach(struct cellserver *cs, struct node_id gateway, uint32_t hops
     uint32_t at = entity_find(cs, m.id);
     struct result refusal = {.request = m.request, .id = m.id};
     if (at == NONE || cs->entities[at].status != ENTITY_OWNED) {
-        if (handoff_forward(cs, m.id, gateway, hops, command)) return true;
+        if (forward_command(cs, m.id, gateway, hops, command)) return true;
         cs->stats.not_owner++;
         refusal.error = at == NONE ? TERRANE_ERR_ENTITY_UNKNOWN : TERRANE_ERR_NOT_OWNER;
         send_result(cs, gateway, &refusal);
@@ -52,8 +53,10 @@ bool command_attach(struct cellserver *cs, struct node_id gateway, uint32_t hops
     }
     const struct entity *e = &cs->entities[at];
     bool has = node_id_equal(e->gateway, gateway);
-    if (e->leaving) {
-        handoff_buffer(cs, at, gateway, command);
+    if (e->leaving || !leaf_serves(cs, e->leaf)) {
+        if (forward_hold(cs, at, gateway, command)) return true;
+        refusal.error = TERRANE_ERR_QUEUE_FULL;
+        send_result(cs, gateway, &refusal);
     } else if (!has && m.former.v != 0 && !node_id_equal(e->gateway, m.former)) {
         refusal.error = TERRANE_ERR_DETACHED;
         send_result(cs, gateway, &refusal);

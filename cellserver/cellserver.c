@@ -17,6 +17,7 @@ struct cellserver *cellserver_open(const struct cellserver_options *options)
     cs->coordinator_url = strdup(options->coordinator_url);
     CHECK(cs->coordinator_url != NULL);
     cs->entity_free = cs->entering = NONE;
+    cs->lease_us = LEASE_US;
     cs->coordinator.session = session_open(&(struct session_options){.self = options->info.node});
     return cs;
 }
@@ -25,9 +26,12 @@ void cellserver_close(struct cellserver *cs)
 {
     if (cs == NULL) return;
     peers_close(cs);
+    standby_close(cs);
     leaves_close(cs);
     entities_close(cs);
     handoff_close(cs);
+    takeover_close(cs);
+    forward_close(cs);
     queries_close(cs);
     ownership_close(&cs->map);
     session_close(cs->coordinator.session);
@@ -123,6 +127,17 @@ static void map_received(struct cellserver *cs, struct cursor message)
     }
 }
 
+static void heartbeat_received(struct cellserver *cs, struct cursor message)
+{
+    struct heartbeat m;
+    if (heartbeat_decode(message, &m) != TERRANE_ERR_OK) {
+        cs->stats.malformed++;
+        return;
+    }
+    cs->coordinator.heard_us = cs->now_us;
+    if (m.echo > cs->coordinator.echoed_us && m.echo <= cs->now_us) cs->coordinator.echoed_us = m.echo;
+}
+
 static void coordinator_deliver(void *context, struct cursor message, bool sure)
 {
     struct cellserver *cs = context;
@@ -134,8 +149,10 @@ static void coordinator_deliver(void *context, struct cursor message, bool sure)
         map_received(cs, message);
     } else if (kind == MESSAGE_BYE) {
         closing_dismiss(cs);
-    } else if (kind == MESSAGE_HEARTBEAT || kind == MESSAGE_WELCOME) {
-        cs->coordinator.heard_us = cs->now_us; /* a WELCOME has been looked at before */
+    } else if (kind == MESSAGE_HEARTBEAT) {
+        heartbeat_received(cs, message);
+    } else if (kind == MESSAGE_WELCOME) {
+        cs->coordinator.heard_us = cs->now_us; /* it has been looked at before */
     } else {
         cs->stats.malformed++;
     }
@@ -193,26 +210,33 @@ static void coordinator_hello(struct cellserver *cs)
     cs->coordinator.hello_us = cs->now_us;
 }
 
-static void coordinator_heartbeat(struct cellserver *cs)
+/* Says that we live, and asks for the echo that keeps our lease; with `report`, what we own and stand by for. */
+static void coordinator_heartbeat(struct cellserver *cs, bool report)
 {
+    struct coordinator_link *link = &cs->coordinator;
     struct heartbeat m = {.term = cs->map.term,
                           .rev = cs->map.rev,
                           .tick = cs->tick,
                           .ticks_late = cs->stats.ticks_late,
                           .ghosts = cs->stats.ghosts,
-                          .count = cs->stats.leaves};
+                          .stamp = cs->now_us,
+                          .count = report ? cs->stats.leaves : 0};
     writer_clear(&cs->message);
     heartbeat_begin(&cs->message, &m);
-    for (uint32_t i = 0; i < cs->leaf_count; i++) {
+    for (uint32_t i = 0; report && i < cs->leaf_count; i++) {
         const struct own_leaf *leaf = &cs->leaves[i];
         if (!leaf->used) continue;
         heartbeat_add(&cs->message, &(struct leaf_load){.leaf = leaf->key, .epoch = leaf->epoch, .owned = leaf->count});
     }
-    replica_stands(cs, &cs->message);
-    cs->coordinator.heartbeat_us = cs->now_us;
-    if (session_push_fast(cs->coordinator.session, cs->message.data, cs->message.size) != TERRANE_ERR_OK) {
-        cs->stats.dropped++;
+    if (report) {
+        replica_stands(cs, &cs->message);
+        link->report_us = cs->now_us;
+        cs->report_due = false;
+    } else {
+        heartbeat_stands(&cs->message, 0);
     }
+    link->heartbeat_us = cs->now_us;
+    if (session_push_fast(link->session, cs->message.data, cs->message.size) != TERRANE_ERR_OK) cs->stats.dropped++;
 }
 
 void coordinator_flush(struct cellserver *cs)
@@ -223,13 +247,14 @@ void coordinator_flush(struct cellserver *cs)
     }
 }
 
+/* At each tick, and between two that are too far apart to keep a lease. */
 static void coordinator_tick(struct cellserver *cs)
 {
     struct coordinator_link *link = &cs->coordinator;
     bool silent = !link->known || cs->now_us - link->heard_us > COORDINATOR_SILENT_US;
     if (silent && cs->now_us - link->hello_us >= HELLO_EVERY_US) coordinator_hello(cs);
     if (!link->known) return;
-    if (cs->now_us - link->heartbeat_us >= HEARTBEAT_EVERY_US) coordinator_heartbeat(cs);
+    coordinator_heartbeat(cs, cs->report_due || cs->now_us - link->report_us >= REPORT_EVERY_US);
     coordinator_flush(cs);
 }
 
@@ -255,15 +280,16 @@ static void tick(struct cellserver *cs, const struct event *in)
             cs->stray_us = cs->now_us + BORDER_RETRY_US;
             handoff_retry_straying(cs);
         }
+        lease_tick(cs);
         handoff_send_offers(cs);
         leaves_publish(cs);
         cs->published++;
         entities_settle_shown(cs);
-        handoff_run_deferred(cs);
+        forward_run_deferred(cs);
         views_publish(cs);
         tell_moves_lost(cs);
         asks_reset(cs);
-        handoff_expire(cs);
+        forward_expire(cs);
         events_expire(cs);
         absent_expire(cs);
         standby_publish(cs);
@@ -329,11 +355,15 @@ void cellserver_step(struct cellserver *cs, const struct event *in, uint64_t now
         if (node_id_equal(in->node, NODE_COORDINATOR)) cs->coordinator.up = false;
         break;
     case EVENT_TIMEOUT:
+        if (cs->now_us >= cellserver_deadline_us(cs)) coordinator_tick(cs);
+        break;
     case EVENT_STORED: break;
     }
     if (cs->has_world) {
         promote_check(cs);
+        if (cs->offers_due) handoff_send_offers(cs);
         standby_flush(cs);
+        if (cs->offers_due) handoff_send_offers(cs);
         replica_flush(cs);
         peers_flush(cs, false);
     }
@@ -342,8 +372,9 @@ void cellserver_step(struct cellserver *cs, const struct event *in, uint64_t now
 
 uint64_t cellserver_deadline_us(const struct cellserver *cs)
 {
-    (void)cs; /* everything that waits is looked at in the next tick */
-    return UINT64_MAX;
+    /* Everything else that waits is looked at in the next tick. */
+    bool beats = cs->coordinator.known && cellserver_tick_us(cs) > cs->lease_us / 4;
+    return beats ? cs->coordinator.heartbeat_us + cs->lease_us / 4 : UINT64_MAX;
 }
 
 uint64_t cellserver_tick_us(const struct cellserver *cs)
@@ -354,14 +385,6 @@ uint64_t cellserver_tick_us(const struct cellserver *cs)
 bool cellserver_ready(const struct cellserver *cs)
 {
     return cs->has_world && cs->stats.leaves > 0;
-}
-
-bool cellserver_owns(const struct cellserver *cs, struct quadkey leaf, uint32_t *epoch)
-{
-    uint32_t at = leaf_find(cs, leaf);
-    if (at == NONE) return false;
-    *epoch = cs->leaves[at].epoch;
-    return true;
 }
 
 void cellserver_stats(const struct cellserver *cs, struct cellserver_stats *out)
@@ -386,6 +409,7 @@ void cellserver_census(const struct cellserver *cs, void (*each)(void *context, 
         if (e->status != ENTITY_OWNED) continue;
         struct cellserver_entity entity = {
             .gateway = e->gateway, .leaf = cs->leaves[e->leaf].key, .leaving = e->leaving};
+        entity.fenced = !leaf_serves(cs, e->leaf);
         entity_record_of(e, &entity.record);
         each(context, &entity);
     }
@@ -393,8 +417,9 @@ void cellserver_census(const struct cellserver *cs, void (*each)(void *context, 
 
 bool cellserver_calm(const struct cellserver *cs)
 {
-    if (!cs->has_world || cs->stats.leaving > 0 || cs->moved_count > 0 || cs->touched_count > 0) return false;
-    if (cs->straying_count > 0 || replicas_waiting(cs->ghosts) > 0) return false;
+    if (!cs->has_world || cs->stats.leaving > 0 || cs->stats.pending > 0 || cs->stats.standby_waiting > 0) return false;
+    if (cs->moved_count > 0 || cs->touched_count > 0) return false;
+    if (cs->stats.fenced > 0 || cs->straying_count > 0 || replicas_waiting(cs->ghosts) > 0) return false;
     for (uint32_t i = 0; i < cs->peer_count; i++) {
         const struct peer *peer = &cs->peers[i];
         if (peer->used && (peer->moves_lost > 0 || peer->resync || !session_idle(peer->session))) return false;

@@ -42,7 +42,7 @@ bool cellserver_ready(const struct cellserver *cs); /* has the world and at leas
 
 struct cellserver_stats {
     uint64_t tick, ticks_late;
-    uint32_t leaves, owned, ghosts, leaving, sessions;
+    uint32_t leaves, owned, ghosts, leaving, pending, sessions;
     uint64_t moves, enters, leaves_done, handoffs_out, handoffs_in, handoffs_refused, handoffs_local;
     uint64_t frames, frame_bytes, frame_moves, ghost_frames, ghost_bytes;
     uint64_t view_changes, views_whole, views_dropped;
@@ -52,7 +52,7 @@ struct cellserver_stats {
     /* Leaves that it stands by for and their entities; own leaves that may not serve now; leaves taken over from a
      * primary; what standbys were told; answers that wait for a standby. */
     uint32_t replica_leaves, replicas, fenced, standby_waiting;
-    uint64_t promotions, standby_bytes;
+    uint64_t promotions, fences, standby_bytes;
     uint64_t replicas_broken; /* copies that did not follow their primary any more and were asked for anew */
 };
 void cellserver_stats(const struct cellserver *cs, struct cellserver_stats *out);
@@ -72,8 +72,10 @@ void cellserver_replicas(const struct cellserver *cs,
                          void (*each)(void *context, struct quadkey leaf, uint32_t epoch, bool level,
                                       const struct cellserver_entity *entity),
                          void *context);
-/* Whether it believes itself the owner of the leaf, and under which epoch. */
+/* Whether it believes itself the owner of the leaf, and under which epoch; false also while it may not serve it. As of
+ * its last step; the second as of now_us, if nothing has reached it since. */
 bool cellserver_owns(const struct cellserver *cs, struct quadkey leaf, uint32_t *epoch);
+bool cellserver_owns_at(const struct cellserver *cs, struct quadkey leaf, uint64_t now_us, uint32_t *epoch);
 /* No hand-off under way, no stream waits for a snapshot, nothing queued for anybody. */
 bool cellserver_calm(const struct cellserver *cs);
 

@@ -17,6 +17,13 @@ static void answer(struct cellserver *cs, struct node_id gateway, uint64_t reque
     command_result(cs, gateway, &(struct result){.request = request, .id = id, .error = error});
 }
 
+/* A change is answered when its leaf's standby has it; a repetition too, since the first may still be waiting. */
+static void answer_durable(struct cellserver *cs, uint32_t leaf, struct node_id gateway, uint64_t request,
+                           struct entity_id id)
+{
+    standby_wait_result(cs, leaf, gateway, &(struct result){.request = request, .id = id});
+}
+
 static enum terrane_error enter_leaf(const struct cellserver *cs, const struct entity_record *record, uint32_t *leaf)
 {
     if (!world_contains(&cs->world, record->position)) return TERRANE_ERR_POSITION_OUTSIDE;
@@ -25,7 +32,8 @@ static enum terrane_error enter_leaf(const struct cellserver *cs, const struct e
     const struct leaf_owner *owner = ownership_at(&cs->map, &cs->world, record->position);
     if (owner == NULL || owner->primary.v == 0) return TERRANE_ERR_REGION_UNOWNED;
     *leaf = leaf_find(cs, owner->leaf);
-    return *leaf == NONE ? TERRANE_ERR_NOT_OWNER : TERRANE_ERR_OK;
+    if (*leaf == NONE || !leaf_serves(cs, *leaf)) return TERRANE_ERR_NOT_OWNER;
+    return standby_room(cs, *leaf) ? TERRANE_ERR_OK : TERRANE_ERR_QUEUE_FULL;
 }
 
 static void enter_new(struct cellserver *cs, const struct enter *m, struct node_id gateway, uint32_t leaf)
@@ -74,19 +82,40 @@ void command_enter(struct cellserver *cs, uint32_t peer, struct cursor message)
         known = NONE;
     }
     struct entity *e = known == NONE ? NULL : &cs->entities[known];
-    if (e != NULL && e->status == ENTITY_OWNED && e->leaving && !node_id_equal(e->gateway, gateway)) {
+    if (e != NULL && e->status == ENTITY_OWNED && !leaf_serves(cs, e->leaf)) {
+        result.error = TERRANE_ERR_NOT_OWNER;
+    } else if (e != NULL && e->status == ENTITY_OWNED && e->leaving && !node_id_equal(e->gateway, gateway)) {
         result.error = TERRANE_ERR_NOT_OWNER; /* whether that life goes on, its next owner knows: ask again */
     } else if (e != NULL && e->status == ENTITY_OWNED) {
         bool again = node_id_equal(e->gateway, gateway) && e->enter_request == m.request;
         result.error = again ? TERRANE_ERR_OK : TERRANE_ERR_ENTITY_EXISTS;
         result.version = e->version;
+        leaf = e->leaf;
     } else if (e != NULL && e->version >= m.record.version) {
         result.error = TERRANE_ERR_ENTITY_EXISTS;
     } else {
         result.error = enter_leaf(cs, &m.record, &leaf);
         if (result.error == TERRANE_ERR_OK) enter_new(cs, &m, gateway, leaf);
     }
-    command_result(cs, gateway, &result);
+    if (result.error == TERRANE_ERR_OK) {
+        standby_wait_result(cs, leaf, gateway, &result);
+    } else {
+        command_result(cs, gateway, &result);
+    }
+}
+
+/* A command for an entity that is not ours, and of which nobody knows where it went. */
+static void answer_miss(struct cellserver *cs, struct node_id gateway, uint64_t request, struct entity_id id)
+{
+    struct result result = {.request = request, .id = id, .error = TERRANE_ERR_NOT_OWNER};
+    if (entity_find(cs, id) == NONE && !replica_holds(cs, id)) result.error = TERRANE_ERR_ENTITY_UNKNOWN;
+    cs->stats.not_owner++;
+    uint32_t leaf = standby_waits_for(cs, id);
+    if (leaf != NONE) {
+        standby_wait_result(cs, leaf, gateway, &result); /* that it is gone is not certain before */
+    } else {
+        command_result(cs, gateway, &result);
+    }
 }
 
 /* The owned entity that a command of this gateway is for; NONE: the command has been forwarded, buffered, or answered
@@ -97,10 +126,8 @@ static uint32_t command_target(struct cellserver *cs, struct node_id gateway, ui
     uint32_t at = entity_find(cs, id);
     if (at == NONE || cs->entities[at].status != ENTITY_OWNED) {
         if (replica_keep_command(cs, id, gateway, hops, command)) return NONE;
-        if (handoff_forward(cs, id, gateway, hops, command)) return NONE;
-        cs->stats.not_owner++;
-        bool unknown = at == NONE && !replica_holds(cs, id);
-        answer(cs, gateway, request, id, unknown ? TERRANE_ERR_ENTITY_UNKNOWN : TERRANE_ERR_NOT_OWNER);
+        if (forward_command(cs, id, gateway, hops, command)) return NONE;
+        answer_miss(cs, gateway, request, id);
         return NONE;
     }
     if (!node_id_equal(cs->entities[at].gateway, gateway)) {
@@ -108,8 +135,18 @@ static uint32_t command_target(struct cellserver *cs, struct node_id gateway, ui
         answer(cs, gateway, request, id, TERRANE_ERR_NOT_OWNER);
         return NONE;
     }
-    if (!cs->entities[at].leaving) return at;
-    handoff_buffer(cs, at, gateway, command);
+    bool full = false;
+    if (cs->entities[at].leaving || !leaf_serves(cs, cs->entities[at].leaf)) {
+        full = !forward_hold(cs, at, gateway, command);
+    } else if (standby_room(cs, cs->entities[at].leaf)) {
+        return at;
+    } else {
+        full = true;
+    }
+    if (full) {
+        cs->stats.dropped++;
+        answer(cs, gateway, request, id, TERRANE_ERR_QUEUE_FULL);
+    }
     return NONE;
 }
 
@@ -128,12 +165,13 @@ static bool command_leave(struct cellserver *cs, struct node_id gateway, uint32_
     if (cs->entities[at].joined_at == cs->published) {
         /* A stream says nothing of who comes and goes between two frames; but others may still show the entity where it
          * came from, and wait for this stream to speak of it. So it stays for one frame. */
-        handoff_buffer(cs, at, gateway, command);
+        if (!forward_hold(cs, at, gateway, command)) answer(cs, gateway, m.request, m.id, TERRANE_ERR_QUEUE_FULL);
         return true;
     }
+    uint32_t leaf = cs->entities[at].leaf;
     entity_remove(cs, at);
     cs->stats.leaves_done++;
-    answer(cs, gateway, m.request, m.id, TERRANE_ERR_OK);
+    answer_durable(cs, leaf, gateway, m.request, m.id);
     return true;
 }
 
@@ -149,8 +187,9 @@ static bool command_set_state(struct cellserver *cs, struct node_id gateway, uin
         entity_set_state(e, m.state, m.state_size);
         stream_touch_state(cs->leaves[e->leaf].region, e->region_slot);
         if (e->ghost_slot != STREAM_SLOT_NONE) stream_touch_state(cs->leaves[e->leaf].ghost, e->ghost_slot);
+        standby_note_put(cs, at);
     }
-    answer(cs, gateway, m.request, m.id, TERRANE_ERR_OK);
+    answer_durable(cs, e->leaf, gateway, m.request, m.id);
     return true;
 }
 
@@ -171,8 +210,9 @@ static bool command_set_radius(struct cellserver *cs, struct node_id gateway, ui
         CHECK(aoi_set_radius(cs->aoi, e->aoi, m.radius, views_sink, cs) == TERRANE_ERR_OK);
         stream_touch_constants(cs->leaves[e->leaf].region, e->region_slot);
         if (e->ghost_slot != STREAM_SLOT_NONE) stream_touch_constants(cs->leaves[e->leaf].ghost, e->ghost_slot);
+        standby_note_put(cs, at);
     }
-    answer(cs, gateway, m.request, m.id, TERRANE_ERR_OK);
+    answer_durable(cs, e->leaf, gateway, m.request, m.id);
     return true;
 }
 
@@ -184,7 +224,7 @@ static void move_elsewhere(struct cellserver *cs, struct node_id gateway, uint32
     moves_begin(&cs->single, &(struct moves){.sequence = sequence, .count = 1});
     moves_add(&cs->single, move);
     struct cursor command = cursor_of(cs->single.data, cs->single.size);
-    if (!handoff_forward(cs, move->id, gateway, hops, command)) cs->stats.not_owner++;
+    if (!forward_command(cs, move->id, gateway, hops, command)) cs->stats.not_owner++;
 }
 
 void command_moves(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor message)

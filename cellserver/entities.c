@@ -34,6 +34,7 @@ uint32_t entity_new(struct cellserver *cs, const struct entity_record *record, e
                          .state_room = state_room,
                          .leaf = NONE,
                          .region_slot = STREAM_SLOT_NONE,
+                         .standby_slot = STREAM_SLOT_NONE,
                          .ghost_slot = STREAM_SLOT_NONE,
                          .aoi = AOI_HANDLE_NONE,
                          .view_head = NONE};
@@ -83,6 +84,18 @@ void entity_record_of(const struct entity *e, struct entity_record *out)
                                   .state_size = e->state_size};
 }
 
+void entity_transfer(const struct entity *e, struct transfer *out)
+{
+    *out = (struct transfer){.gateway = e->gateway,
+                             .position_sequence = e->position_sequence,
+                             .state_sequence = e->state_sequence,
+                             .radius_sequence = e->radius_sequence};
+    entity_record_of(e, &out->record);
+    if (!e->moved) return;
+    out->record.position = e->pending_position; /* position_sequence counts it already */
+    out->record.yaw = e->pending_yaw;
+}
+
 void entity_set_state(struct entity *e, const uint8_t *state, uint32_t size)
 {
     ARRAY_RESERVE(e->state, e->state_room, size);
@@ -129,6 +142,7 @@ void entity_join_leaf(struct cellserver *cs, uint32_t at, uint32_t leaf_at)
     e->ghost_slot = STREAM_SLOT_NONE;
     leaf->count++;
     cs->stats.owned++;
+    standby_note_put(cs, at);
     entity_update_strip(cs, at);
 }
 
@@ -139,7 +153,8 @@ void entity_part_leaf(struct cellserver *cs, uint32_t at, enum left_reason reaso
     uint64_t version = reason == LEFT_MOVED ? e->version : 0;
     stream_leave(leaf->region, e->region_slot, reason, version, to);
     if (e->ghost_slot != STREAM_SLOT_NONE) stream_leave(leaf->ghost, e->ghost_slot, reason, version, to);
-    e->region_slot = e->ghost_slot = STREAM_SLOT_NONE;
+    standby_note_drop(cs, e->leaf, e->id, e->standby_slot);
+    e->region_slot = e->ghost_slot = e->standby_slot = STREAM_SLOT_NONE;
     e->leaf = NONE;
     leaf->count--;
     cs->stats.owned--;
@@ -152,6 +167,7 @@ void entity_remove(struct cellserver *cs, uint32_t at)
     entity_unplace(cs, at);
     entity_part_leaf(cs, at, LEFT_GONE, QUADKEY_NONE);
     replicas_supersede(cs->ghosts, cs->now_us, e->id, e->version + 1);
+    forward_depart(cs, e->id, e->version + 1, NODE_NONE);
     entity_free(cs, at);
 }
 
@@ -219,6 +235,7 @@ void entities_apply_moves(struct cellserver *cs)
         CHECK(aoi_stage(cs->aoi, e->aoi, e->position) == TERRANE_ERR_OK);
         stream_move(cs->leaves[e->leaf].region, e->region_slot, e->position, e->yaw);
         entity_update_strip(cs, cs->moved[i]);
+        standby_note_move(cs, cs->moved[i]);
     }
     cs->stats.moves += cs->moved_count;
     aoi_tick(cs->aoi, views_sink, cs);

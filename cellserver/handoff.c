@@ -1,17 +1,23 @@
-/* Hand-off: an entity past a border changes its owner, make before break.
+/* The source's side of a hand-off: an entity past its leaf's border changes its owner, make before break.
  *
- * At the source an entity is owned, then leaving (OFFERed; it stays visible and keeps its place, its commands are
- * buffered), then a ghost (ACCEPTed) or owned again (REFUSEd, or the destination is gone). At the destination the OFFER
- * is the commit: it owns the entity with version + 1 from the moment in which it writes the ACCEPT. Both ends are on
- * the sure lane, so each OFFER is answered exactly once while both live; versions settle everything else.
+ * An owned entity that leaves goes through these steps; it stays visible and keeps its place, commands for it wait:
  *
- * A leaf border inside this process is the same change without the messages: version + 1, another leaf's streams. */
+ *   STEP_MARK   its leaf's standby must know where it goes before anybody else is asked    -> DRAFT when it does
+ *   STEP_DRAFT  an OFFER is to be written at the end of the tick or step                   -> OFFER, LOCAL, WAIT
+ *   STEP_OFFER  sent, not answered                      ACCEPT: a ghost; REFUSE: owned again; else -> DRAFT
+ *   STEP_LOCAL  the destination is ours too, its standby must have the entity (takeover.c) -> owned in the other leaf
+ *   STEP_WAIT   nobody to ask now                                                          -> DRAFT, by and by
+ *
+ * Once an owner has been OFFERed an entity it may have taken it over. So it is never taken back unasked: when the
+ * destination leaf changes its primary (or that one's `since`), the new one is asked, with the same version. It comes
+ * back by a REFUSE under the `since` of the last OFFER, or when the leaf has no owner at all.
+ *
+ * Between two leaves of this process it takes no messages: at once if both leaves have the same, level standby or none
+ * (the put of the new leaf is on the same lane before the drop of the old), else by the same steps. */
 #include "cellserver/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define FORWARDS_MAX 65536u
 
 static void stray(struct cellserver *cs, uint32_t at)
 {
@@ -45,6 +51,114 @@ static void handoff_local(struct cellserver *cs, uint32_t at, uint32_t to)
     cs->stats.handoffs_local++;
 }
 
+/* ---- giving back what does not leave after all ---- */
+
+static void stay(struct cellserver *cs, uint32_t at)
+{
+    struct entity *e = &cs->entities[at];
+    e->leaving = false;
+    cs->stats.leaving--;
+    standby_note_put(cs, at); /* the mark goes */
+    if (e->move_buffered) {
+        e->move_buffered = false;
+        e->position_sequence = e->buffered_sequence;
+        entity_note_move(cs, at);
+    }
+}
+
+/* Not given away now; tried again later. An entity may end by what waited. */
+static void release_here(struct cellserver *cs, uint32_t at)
+{
+    stay(cs, at);
+    stray(cs, at);
+    forward_run_held(cs, at);
+}
+
+void handoff_local_done(struct cellserver *cs, uint32_t at, uint32_t leaf, uint64_t order)
+{
+    struct entity *e = &cs->entities[at];
+    if (e->status != ENTITY_OWNED || !e->leaving || e->step != STEP_LOCAL || e->draft_order != order) return;
+    stay(cs, at);
+    handoff_local(cs, at, leaf);
+    forward_run_held(cs, at);
+}
+
+/* ---- deciding whom to ask ---- */
+
+static void wait_for_owner(struct cellserver *cs, uint32_t at)
+{
+    if (!cs->entities[at].asked) {
+        release_here(cs, at);
+        return;
+    }
+    cs->entities[at].step = STEP_WAIT;
+    stray(cs, at);
+}
+
+/* Once somebody has been asked, his leaf it is; before, the one in which the entity stands now. */
+static const struct leaf_owner *destination(const struct cellserver *cs, const struct entity *e)
+{
+    const struct leaf_owner *asked = !e->asked ? NULL : ownership_leaf(&cs->map, e->leaving_to);
+    return asked != NULL ? asked : ownership_at(&cs->map, &cs->world, e->position);
+}
+
+/* Its standby knows: asks the owner. */
+static void draft(struct cellserver *cs, uint32_t at)
+{
+    struct entity *e = &cs->entities[at];
+    const struct leaf_owner *owner = destination(cs, e);
+    uint32_t mine = owner == NULL ? NONE : leaf_find(cs, owner->leaf);
+    if (owner == NULL || owner->primary.v == 0 || mine == e->leaf) {
+        release_here(cs, at);
+        return;
+    }
+    if (mine == NONE && peer_find(cs, owner->primary) == NONE) {
+        wait_for_owner(cs, at);
+        return;
+    }
+    if (!quadkey_equal(e->leaving_to, owner->leaf)) {
+        e->leaving_to = owner->leaf;
+        standby_note_put(cs, at);
+    }
+    if (mine != NONE) {
+        e->step = STEP_LOCAL;
+        takeover_local(cs, at, mine);
+        return;
+    }
+    ARRAY_RESERVE(cs->drafts, cs->draft_room, cs->draft_count + 1);
+    cs->drafts[cs->draft_count++] = (struct offer_draft){
+        .entity = at, .order = ++cs->draft_order, .from = cs->leaves[e->leaf].key, .to = owner->leaf};
+    e->step = STEP_DRAFT;
+    e->draft_order = cs->draft_order;
+    e->offered_to = owner->primary;
+    e->offered_since = owner->since;
+}
+
+static void leave(struct cellserver *cs, uint32_t at, struct quadkey to)
+{
+    struct entity *e = &cs->entities[at];
+    e->leaving = true;
+    e->leaving_to = to;
+    e->asked = false;
+    cs->stats.leaving++;
+    if (!standby_named(cs, e->leaf)) {
+        draft(cs, at);
+        return;
+    }
+    e->step = STEP_MARK;
+    e->draft_order = ++cs->draft_order;
+    standby_note_put(cs, at);
+    standby_wait_mark(cs, e->leaf, at, e->draft_order);
+}
+
+void handoff_marked(struct cellserver *cs, uint32_t at, uint64_t order)
+{
+    const struct entity *e = &cs->entities[at];
+    if (e->status != ENTITY_OWNED || !e->leaving || e->step != STEP_MARK || e->draft_order != order) return;
+    draft(cs, at);
+    cs->offers_due = true;
+}
+
 void handoff_check(struct cellserver *cs, uint32_t at)
 {
     struct entity *e = &cs->entities[at];
@@ -56,18 +170,14 @@ void handoff_check(struct cellserver *cs, uint32_t at)
     }
     const struct leaf_owner *owner = ownership_at(&cs->map, &cs->world, e->position);
     uint32_t mine = owner == NULL ? NONE : leaf_find(cs, owner->leaf);
-    if (mine != NONE) {
-        if (mine != e->leaf) handoff_local(cs, at, mine);
-    } else if (owner == NULL || peer_find(cs, owner->primary) == NONE) {
+    if (mine == e->leaf) return;
+    bool fenced = !leaf_serves(cs, e->leaf) || (mine != NONE && !leaf_serves(cs, mine));
+    if (fenced || owner == NULL || (mine == NONE && peer_find(cs, owner->primary) == NONE)) {
         stray(cs, at);
+    } else if (mine != NONE && standby_shared(cs, at, mine)) {
+        handoff_local(cs, at, mine);
     } else {
-        ARRAY_RESERVE(cs->drafts, cs->draft_room, cs->draft_count + 1);
-        cs->drafts[cs->draft_count++] = (struct offer_draft){
-            .entity = at, .order = ++cs->draft_order, .from = cs->leaves[e->leaf].key, .to = owner->leaf};
-        e->draft_order = cs->draft_order;
-        e->leaving = true;
-        e->offered_to = owner->primary;
-        cs->stats.leaving++;
+        leave(cs, at, owner->leaf);
     }
 }
 
@@ -76,11 +186,52 @@ void handoff_retry_straying(struct cellserver *cs)
     uint32_t count = cs->straying_count;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = cs->straying[0];
+        struct entity *e = &cs->entities[at];
         cs->straying[0] = cs->straying[--cs->straying_count];
-        cs->entities[at].straying = false;
-        handoff_check(cs, at);
+        e->straying = false;
+        if (e->status == ENTITY_OWNED && e->leaving && e->step == STEP_WAIT) {
+            draft(cs, at);
+            cs->offers_due = true;
+        } else {
+            handoff_check(cs, at);
+        }
     }
 }
+
+void handoff_leave_again(struct cellserver *cs, uint32_t at, struct quadkey to)
+{
+    struct entity *e = &cs->entities[at];
+    e->leaving = true;
+    e->leaving_to = to;
+    e->asked = true; /* perhaps, by whom we succeed */
+    cs->stats.leaving++;
+    draft(cs, at);
+    cs->offers_due = true;
+}
+
+/* Whether the answer that an entity waits for may never come, or the wrong one has been asked. */
+static bool asks_amiss(const struct cellserver *cs, const struct entity *e)
+{
+    if (e->step == STEP_LOCAL) return leaf_find(cs, e->leaving_to) == NONE;
+    if (e->step != STEP_DRAFT && e->step != STEP_OFFER) return false;
+    const struct leaf_owner *owner = destination(cs, e);
+    if (owner == NULL || owner->primary.v == 0) return true;
+    if (leaf_find(cs, owner->leaf) != NONE) return true;
+    return !node_id_equal(owner->primary, e->offered_to) || owner->since != e->offered_since;
+}
+
+void handoff_sync(struct cellserver *cs)
+{
+    takeover_sync(cs);
+    for (uint32_t i = 0; i < cs->entity_count; i++) {
+        const struct entity *e = &cs->entities[i];
+        if (e->status != ENTITY_OWNED || !e->leaving || !asks_amiss(cs, e)) continue;
+        draft(cs, i);
+        cs->offers_due = true;
+    }
+}
+
+/* ---- OFFERs ---- */
 
 /* Drafts by destination leaf, source leaf, then id: one message for each pair of leaves. Insertion sort: a tick's
  * hand-offs are few and arrive nearly sorted. */
@@ -97,8 +248,8 @@ static void drafts_sort(struct cellserver *cs)
     uint32_t valid = 0;
     for (uint32_t i = 0; i < cs->draft_count; i++) {
         const struct entity *e = &cs->entities[cs->drafts[i].entity];
-        bool holds = e->status == ENTITY_OWNED && e->leaving && e->draft_order == cs->drafts[i].order;
-        if (holds) cs->drafts[valid++] = cs->drafts[i];
+        bool holds = e->status == ENTITY_OWNED && e->leaving && e->step == STEP_DRAFT;
+        if (holds && e->draft_order == cs->drafts[i].order) cs->drafts[valid++] = cs->drafts[i];
     }
     cs->draft_count = valid;
     for (uint32_t i = 1; i < cs->draft_count; i++) {
@@ -130,25 +281,12 @@ static uint32_t collect_recall(struct cellserver *cs, const struct entity *e)
 
 static void write_transfer(struct cellserver *cs, uint32_t at, struct writer *w)
 {
-    struct entity *e = &cs->entities[at];
-    struct transfer item = {.gateway = e->gateway,
-                            .position_sequence = e->position_sequence,
-                            .state_sequence = e->state_sequence,
-                            .radius_sequence = e->radius_sequence,
-                            .recall_count = collect_recall(cs, e)};
+    struct transfer item;
+    entity_transfer(&cs->entities[at], &item);
+    item.recall_count = collect_recall(cs, &cs->entities[at]);
     if (item.recall_count > 1024) item.recall_count = 1024;
-    entity_record_of(e, &item.record);
     offer_add(w, &item);
     for (uint32_t i = 0; i < item.recall_count; i++) entity_add(w, (struct entity_id){cs->ids[i]});
-}
-
-static void offer_withdraw(struct cellserver *cs, uint32_t at)
-{
-    struct entity *e = &cs->entities[at];
-    if (!e->leaving) return;
-    e->leaving = false;
-    cs->stats.leaving--;
-    stray(cs, at);
 }
 
 static void send_offer(struct cellserver *cs, const struct offer_draft *first, uint32_t count)
@@ -158,22 +296,30 @@ static void send_offer(struct cellserver *cs, const struct offer_draft *first, u
     uint32_t peer = peer_find(cs, cs->entities[first->entity].offered_to);
     bool sent = false;
     bool room = peer != NONE && session_queued_bytes(cs->peers[peer].session) < LIMIT_SURE_BYTES / 2;
-    if (to != NULL && from != NONE && room) {
+    if (to != NULL && from != NONE && room && leaf_serves(cs, from)) {
         writer_clear(&cs->message);
         offer_begin(&cs->message, &(struct offer){.from = first->from,
                                                   .to = first->to,
-                                                  .from_epoch = cs->leaves[from].epoch,
-                                                  .to_epoch = to->epoch,
+                                                  .from_epoch = cs->leaves[from].since,
+                                                  .to_epoch = to->since,
                                                   .count = count});
         writer_raw(&cs->message, cs->scratch.data, cs->scratch.size);
         sent = peer_send(cs, peer, &cs->message, true);
     }
-    if (sent) return;
-    for (uint32_t i = 0; i < count; i++) offer_withdraw(cs, first[i].entity);
+    for (uint32_t i = 0; i < count; i++) {
+        struct entity *e = &cs->entities[first[i].entity];
+        if (!sent) {
+            wait_for_owner(cs, first[i].entity);
+            continue;
+        }
+        e->step = STEP_OFFER;
+        e->asked = true;
+    }
 }
 
 void handoff_send_offers(struct cellserver *cs)
 {
+    cs->offers_due = false;
     drafts_sort(cs);
     uint32_t first = 0;
     writer_clear(&cs->scratch);
@@ -200,150 +346,29 @@ void handoff_send_offers(struct cellserver *cs)
     cs->draft_count = 0;
 }
 
-void forward_remember(struct cellserver *cs, struct entity_id id, struct node_id to)
-{
-    if (cs->forwards == NULL) {
-        cs->forward_room = FORWARDS_MAX;
-        cs->forwards = calloc(cs->forward_room, sizeof *cs->forwards);
-        CHECK(cs->forwards != NULL);
-        table_reserve(&cs->forward_index, FORWARDS_MAX);
-    }
-    if (cs->forward_count == cs->forward_room) {
-        struct forward_entry *oldest = &cs->forwards[cs->forward_first];
-        if (table_get(&cs->forward_index, oldest->id.v) == cs->forward_first) {
-            table_remove(&cs->forward_index, oldest->id.v);
-        }
-        cs->forward_first = (cs->forward_first + 1) % cs->forward_room;
-        cs->forward_count--;
-    }
-    uint32_t at = (cs->forward_first + cs->forward_count++) % cs->forward_room;
-    cs->forwards[at] = (struct forward_entry){.id = id, .to = to, .until_us = cs->now_us + FORWARD_KEEP_US};
-    table_put(&cs->forward_index, id.v, at);
-}
-
-void handoff_expire(struct cellserver *cs)
-{
-    while (cs->forward_count > 0 && cs->forwards[cs->forward_first].until_us <= cs->now_us) {
-        struct forward_entry *oldest = &cs->forwards[cs->forward_first];
-        if (table_get(&cs->forward_index, oldest->id.v) == cs->forward_first) {
-            table_remove(&cs->forward_index, oldest->id.v);
-        }
-        cs->forward_first = (cs->forward_first + 1) % cs->forward_room;
-        cs->forward_count--;
-    }
-}
-
-static bool forward_to(struct cellserver *cs, struct node_id to, struct node_id gateway, uint32_t hops,
-                       struct cursor command)
-{
-    uint32_t peer = peer_find(cs, to);
-    if (peer == NONE || hops >= FORWARD_HOPS) return false;
-    writer_clear(&cs->message);
-    forward_encode(&cs->message, &(struct forward){.gateway = gateway, .hops = hops + 1, .command = command});
-    if (!peer_send(cs, peer, &cs->message, true)) return false;
-    cs->stats.forwarded++;
-    return true;
-}
-
-bool handoff_forward(struct cellserver *cs, struct entity_id id, struct node_id gateway, uint32_t hops,
-                     struct cursor command)
-{
-    uint32_t at = table_get(&cs->forward_index, id.v);
-    return at != TABLE_NONE && forward_to(cs, cs->forwards[at].to, gateway, hops, command);
-}
-
-void handoff_buffer(struct cellserver *cs, uint32_t at, struct node_id gateway, struct cursor command)
-{
-    uint32_t slot = 0;
-    while (slot < cs->buffered_count && cs->buffered[slot].used) slot++;
-    if (slot == cs->buffered_count) ARRAY_RESERVE(cs->buffered, cs->buffered_room, ++cs->buffered_count);
-    struct buffered *b = &cs->buffered[slot];
-    b->used = true;
-    b->entity = at;
-    b->order = ++cs->buffered_order;
-    b->gateway = gateway;
-    writer_clear(&b->command);
-    writer_raw(&b->command, command.at, (size_t)(command.end - command.at));
-}
-
-void handoff_abandon(struct cellserver *cs, uint32_t at)
-{
-    for (uint32_t i = 0; i < cs->buffered_count; i++) {
-        if (cs->buffered[i].entity == at) cs->buffered[i].used = false;
-    }
-    cs->entities[at].leaving = cs->entities[at].move_buffered = false;
-    cs->stats.leaving--;
-}
-
-/* The oldest waiting command of an entity; NULL: none. */
-static struct buffered *buffered_next(struct cellserver *cs, uint32_t at)
-{
-    struct buffered *oldest = NULL;
-    for (uint32_t i = 0; i < cs->buffered_count; i++) {
-        struct buffered *b = &cs->buffered[i];
-        if (b->used && b->entity == at && (oldest == NULL || b->order < oldest->order)) oldest = b;
-    }
-    return oldest;
-}
-
-void forward_waiting(struct cellserver *cs, uint32_t at, struct node_id to)
-{
-    struct entity *e = &cs->entities[at];
-    if (e->move_buffered) {
-        e->move_buffered = false;
-        writer_clear(&cs->single);
-        moves_begin(&cs->single, &(struct moves){.sequence = e->buffered_sequence, .count = 1});
-        moves_add(&cs->single, &(struct move){.id = e->id, .position = e->pending_position, .yaw = e->pending_yaw});
-        forward_to(cs, to, e->gateway, 0, cursor_of(cs->single.data, cs->single.size));
-    }
-    for (struct buffered *b = buffered_next(cs, at); b != NULL; b = buffered_next(cs, at)) {
-        b->used = false;
-        forward_to(cs, to, b->gateway, 0, cursor_of(b->command.data, b->command.size));
-    }
-}
-
-/* What waited happens here, in order; an entity may leave by it. What is put off once more waits for another time. */
-static void run_buffered(struct cellserver *cs, uint32_t at)
-{
-    struct entity_id id = cs->entities[at].id;
-    uint64_t last = cs->buffered_order;
-    for (struct buffered *b = buffered_next(cs, at); b != NULL && b->order <= last; b = buffered_next(cs, at)) {
-        b->used = false;
-        if (entity_find(cs, id) == at) {
-            command_handle(cs, b->gateway, 0, cursor_of(b->command.data, b->command.size));
-        }
-    }
-}
-
-/* Not given away after all. */
-static void release_here(struct cellserver *cs, uint32_t at)
-{
-    struct entity *e = &cs->entities[at];
-    offer_withdraw(cs, at);
-    if (e->move_buffered) {
-        e->move_buffered = false;
-        e->position_sequence = e->buffered_sequence;
-        entity_note_move(cs, at);
-    }
-    run_buffered(cs, at);
-}
-
-void handoff_undo(struct cellserver *cs, struct node_id node)
-{
-    for (uint32_t i = 0; i < cs->entity_count; i++) {
-        struct entity *e = &cs->entities[i];
-        if (e->status == ENTITY_OWNED && e->leaving && node_id_equal(e->offered_to, node)) release_here(cs, i);
-    }
-}
+/* ---- answers ---- */
 
 static uint32_t offered_entity(struct cellserver *cs, uint32_t peer, const struct accept_item *item)
 {
     uint32_t at = entity_find(cs, item->id);
     if (at == NONE) return NONE;
     struct entity *e = &cs->entities[at];
-    bool ours = e->status == ENTITY_OWNED && e->leaving && e->version == item->offered &&
+    bool ours = e->status == ENTITY_OWNED && e->leaving && e->step == STEP_OFFER && e->version == item->offered &&
                 node_id_equal(e->offered_to, cs->peers[peer].info.node);
     return ours ? at : NONE;
+}
+
+void handoff_let_go(struct cellserver *cs, uint32_t at, struct node_id to, struct quadkey leaf, uint64_t version)
+{
+    struct entity *e = &cs->entities[at];
+    forward_waiting(cs, at, to);
+    views_forget(cs, at);
+    e->version = version;
+    forward_remember(cs, e->id, to);
+    entity_part_leaf(cs, at, LEFT_MOVED, leaf);
+    if (e->leaving) cs->stats.leaving--;
+    cs->stats.handoffs_out++;
+    ghost_from_owned(cs, at, leaf);
 }
 
 void handoff_accept(struct cellserver *cs, uint32_t peer, struct accept *m)
@@ -355,16 +380,7 @@ void handoff_accept(struct cellserver *cs, uint32_t peer, struct accept *m)
             cs->stats.stale++;
             continue;
         }
-        struct entity *e = &cs->entities[at];
-        struct node_id to = e->offered_to;
-        forward_waiting(cs, at, to);
-        forward_remember(cs, e->id, to);
-        views_forget(cs, at);
-        e->version = item.version;
-        entity_part_leaf(cs, at, LEFT_MOVED, m->to);
-        cs->stats.leaving--;
-        cs->stats.handoffs_out++;
-        ghost_from_owned(cs, at, m->to);
+        handoff_let_go(cs, at, cs->entities[at].offered_to, m->to, item.version);
     }
 }
 
@@ -377,156 +393,24 @@ void handoff_refuse(struct cellserver *cs, uint32_t peer, struct refuse *m)
             cs->stats.stale++;
             continue;
         }
+        if (m->to_epoch != cs->entities[at].offered_since) {
+            cs->stats.stale++;
+            continue;
+        }
         cs->stats.handoffs_refused++;
         release_here(cs, at);
     }
 }
 
-/* Makes the entity ours, whether it was unknown here, a ghost, or (a hand-off back whose ACCEPT is still on its way) an
- * older version of our own. */
-uint32_t entity_install(struct cellserver *cs, uint32_t leaf, struct transfer *item, uint64_t version)
+void handoff_abandon(struct cellserver *cs, uint32_t at)
 {
-    const struct entity_record *record = &item->record;
-    uint32_t at = entity_find(cs, record->id);
-    bool placed = at != NONE;
-    if (placed && cs->entities[at].status == ENTITY_OWNED) {
-        if (cs->entities[at].leaving) cs->stats.leaving--;
-        entity_part_leaf(cs, at, LEFT_MOVED, cs->leaves[leaf].key);
-    } else if (placed) {
-        cs->stats.ghosts--;
-    }
-    if (!placed) at = entity_new(cs, record, ENTITY_OWNED);
-    struct entity *e = &cs->entities[at];
-    bool move_waits = e->status == ENTITY_OWNED && e->move_buffered && e->buffered_sequence > item->position_sequence;
-    e->status = ENTITY_OWNED;
-    e->leaving = e->move_buffered = false;
-    e->version = version;
-    e->kind = record->kind;
-    e->flags = record->flags;
-    e->yaw = record->yaw;
-    e->radius = record->radius;
-    e->gateway = item->gateway;
-    e->enter_request = 0;
-    e->position_sequence = move_waits ? e->buffered_sequence : item->position_sequence;
-    if (move_waits) entity_note_move(cs, at);
-    e->state_sequence = item->state_sequence;
-    e->radius_sequence = item->radius_sequence;
-    entity_set_state(e, record->state, record->state_size);
-    if (placed) {
-        e->position = record->position;
-        e->layer = record->layer;
-        CHECK(aoi_move(cs->aoi, e->aoi, e->position, views_sink, cs) == TERRANE_ERR_OK);
-        CHECK(aoi_stage(cs->aoi, e->aoi, e->position) == TERRANE_ERR_OK);
-        CHECK(aoi_set_layer(cs->aoi, e->aoi, e->layer, views_sink, cs) == TERRANE_ERR_OK);
-        CHECK(aoi_set_radius(cs->aoi, e->aoi, e->radius, views_sink, cs) == TERRANE_ERR_OK);
-    } else {
-        CHECK(entity_place(cs, at, e->radius) == TERRANE_ERR_OK);
-    }
-    return at;
-}
-
-static void take_over(struct cellserver *cs, uint32_t leaf, struct transfer *item)
-{
-    uint32_t at = entity_install(cs, leaf, item, item->record.version + 1);
-    struct entity *e = &cs->entities[at];
-    struct entity_id seen;
-    while (entity_next(&item->recall, &seen)) {
-        uint32_t other = entity_find(cs, seen);
-        if (other != NONE) aoi_recall(cs->aoi, e->aoi, cs->entities[other].aoi);
-    }
-    replicas_supersede(cs->ghosts, cs->now_us, e->id, e->version);
-    table_remove(&cs->forward_index, e->id.v);
-    entity_join_leaf(cs, at, leaf);
-    entity_show(cs, at);
-    e->view_whole = true;
-    views_touch(cs, at);
-    handoff_tell_owner(cs, at);
-    event_tell_arrival(cs, at);
-    cs->stats.handoffs_in++;
-    handoff_check(cs, at);
-}
-
-void handoff_leave_again(struct cellserver *cs, uint32_t at, struct quadkey to)
-{
-    (void)to;
-    handoff_check(cs, at);
-}
-
-void handoff_sync(struct cellserver *cs)
-{
-    (void)cs;
-}
-
-void handoff_run_deferred(struct cellserver *cs)
-{
-    for (uint32_t i = 0; i < cs->buffered_count; i++) {
-        const struct buffered *b = &cs->buffered[i];
-        if (b->used && !cs->entities[b->entity].leaving) run_buffered(cs, b->entity);
-    }
-}
-
-/* Whether the offered entity can be ours; OK also if it is already. */
-static enum terrane_error judge(const struct cellserver *cs, uint32_t leaf, const struct transfer *item)
-{
-    if (leaf == NONE) return TERRANE_ERR_NOT_OWNER;
-    if (!world_contains(&cs->world, item->record.position)) return TERRANE_ERR_POSITION_OUTSIDE;
-    if (item->record.radius > cs->world.radius_max) return TERRANE_ERR_RADIUS_TOO_LARGE;
-    if (cs->stats.owned >= LIMIT_ENTITIES) return TERRANE_ERR_LIMIT;
-    return TERRANE_ERR_OK;
-}
-
-static void answer_refusals(struct cellserver *cs, uint32_t peer, const struct offer *m, enum terrane_error error,
-                            uint32_t count)
-{
-    if (count == 0) return;
-    writer_clear(&cs->message);
-    refuse_begin(&cs->message, &(struct refuse){.to = m->to, .error = error, .count = count});
-    writer_raw(&cs->message, cs->refusals.data, cs->refusals.size);
-    peer_send(cs, peer, &cs->message, true);
-}
-
-void handoff_offer(struct cellserver *cs, uint32_t peer, struct offer *m)
-{
-    uint32_t leaf = leaf_find(cs, m->to), accepted = 0, refused = 0;
-    enum terrane_error why = TERRANE_ERR_OK;
-    struct transfer item;
-    writer_clear(&cs->acceptances);
-    writer_clear(&cs->refusals);
-    while (offer_next(m, &item)) {
-        struct accept_item answer = {.id = item.record.id, .offered = item.record.version};
-        enum terrane_error error = judge(cs, leaf, &item);
-        if (error != TERRANE_ERR_OK) {
-            why = error;
-            accept_add(&cs->refusals, &answer);
-            refused++;
-            continue;
-        }
-        uint32_t known = entity_find(cs, item.record.id);
-        bool ours = known != NONE && cs->entities[known].status == ENTITY_OWNED &&
-                    cs->entities[known].version > item.record.version;
-        if (!ours) take_over(cs, leaf, &item);
-        known = entity_find(cs, item.record.id);
-        answer.version = cs->entities[known].version;
-        accept_add(&cs->acceptances, &answer);
-        accepted++;
-    }
-    if (accepted > 0) {
-        writer_clear(&cs->message);
-        accept_begin(&cs->message,
-                     &(struct accept){.to = m->to, .to_epoch = cs->leaves[leaf].epoch, .count = accepted});
-        writer_raw(&cs->message, cs->acceptances.data, cs->acceptances.size);
-        peer_send(cs, peer, &cs->message, true);
-    }
-    answer_refusals(cs, peer, m, why, refused);
+    forward_drop_held(cs, at);
+    takeover_forget(cs, at);
+    cs->entities[at].leaving = cs->entities[at].move_buffered = false;
+    cs->stats.leaving--;
 }
 
 void handoff_close(struct cellserver *cs)
 {
-    for (uint32_t i = 0; i < cs->buffered_room; i++) writer_close(&cs->buffered[i].command);
-    free(cs->buffered);
     free(cs->drafts);
-    free(cs->forwards);
-    table_close(&cs->forward_index);
-    writer_close(&cs->acceptances);
-    writer_close(&cs->refusals);
 }

@@ -24,12 +24,14 @@
 #include "proto/ownership.h"
 #include "proto/session.h"
 #include "stream/replicas.h"
+#include "stream/slot_set.h"
 #include "stream/writer.h"
 
 #define NONE UINT32_MAX
 
 #define HELLO_EVERY_US        UINT64_C(200000)
-#define HEARTBEAT_EVERY_US    UINT64_C(50000)
+#define REPORT_EVERY_US       UINT64_C(250000)
+#define LEASE_US              UINT64_C(250000) /* until WELCOME says */
 #define COORDINATOR_SILENT_US UINT64_C(1000000)
 #define BORDER_RETRY_US       UINT64_C(200000)   /* a refused or impossible hand-off is tried again after */
 #define FORWARD_KEEP_US       UINT64_C(30000000) /* how long a former owner knows where an entity went */
@@ -38,11 +40,14 @@
 #define CLOSING_US            UINT64_C(5000000)  /* after BYE a server waits so long for its leaves to move away */
 #define FORWARD_HOPS          8u
 
+/* Of an entity that leaves; handoff.c says what each is. */
+enum handoff_step { STEP_MARK, STEP_DRAFT, STEP_OFFER, STEP_LOCAL, STEP_WAIT };
+
 enum entity_status { ENTITY_FREE, ENTITY_OWNED, ENTITY_GHOST };
 
 struct entity {
     enum entity_status status;
-    bool leaving;       /* OFFERed, not answered yet: commands are buffered */
+    bool leaving;       /* on its way to another owner: commands wait */
     bool move_buffered; /* a move came while leaving */
     bool moved;         /* in cs->moved: pending_* are to be applied at the tick */
     bool straying;      /* in cs->straying: past its leaf's border, waits for an owner to go to */
@@ -65,7 +70,12 @@ struct entity {
     uint64_t buffered_sequence; /* of the buffered move: an OFFER still to be written must not claim to hold it */
     uint64_t joined_at; /* cs->published when it joined its leaf: while equal, no subscriber has heard of it there */
     uint32_t view_head; /* newest pending view change, NONE */
+    enum handoff_step step;    /* the rest: while leaving */
+    bool asked;                /* some owner has been OFFERed this version and may have it */
+    struct quadkey leaving_to; /* the mark */
     struct node_id offered_to;
+    uint32_t offered_since;
+    uint32_t standby_slot; /* in its leaf's standby stream; STREAM_SLOT_NONE: in none */
     uint32_t next_free;
 };
 
@@ -82,6 +92,76 @@ struct subscriber {
     bool wants_snapshot;
 };
 
+/* What one entity (or pending one) is in a leaf's standby stream, and where the standby has it. */
+struct standby_slot {
+    uint32_t owner; /* index of the entity or pending */
+    bool pending;
+    bool sent; /* the standby has it, or will have, in this slot */
+    uint8_t yaw;
+    struct position position;
+};
+
+struct standby_gone {
+    struct entity_id id;
+    uint32_t slot; /* free when the drop is sent */
+};
+
+/* A leaf's standby stream: what its standby has been told, what it is still to be told, who waits for its acks. */
+struct standby_stream {
+    struct node_id node; /* NODE_NONE: the map names no standby */
+    uint32_t epoch;
+    uint64_t seq, acked, level_seq; /* sent, acknowledged, the last part of the whole copy (0: none yet) */
+    bool refused;                   /* it does not stand by for us any more */
+    bool whole;                     /* a whole copy is due */
+    bool dirty;                     /* something is to be sent, or waits for a seq */
+    struct slot_set free, changed, moved;
+    struct standby_slot *slots;
+    uint32_t slot_count, slot_room;
+    struct standby_gone *gone;
+    uint32_t gone_count, gone_room;
+    uint32_t wait_first, wait_last, wait_open; /* cs->waiting; open: the first without a seq */
+};
+
+/* What happens when a leaf's standby has acknowledged `seq`. */
+#define WAITING_NONE 0u /* index 0 of cs->waiting is nobody's */
+enum waiting_kind { WAITING_RESULT, WAITING_MARK, WAITING_PENDING };
+struct waiting {
+    enum waiting_kind kind;
+    uint32_t leaf, next;
+    uint64_t seq;   /* UINT64_MAX: that of this step's last message */
+    uint32_t index; /* of the entity or pending, */
+    uint64_t order; /* which is void if it has another one now */
+    struct node_id gateway;
+    struct result result;
+};
+
+/* What another owner has OFFERed and our standby does not have yet. */
+struct pending {
+    bool used;
+    uint32_t leaf, slot;
+    uint32_t entity; /* NONE, or our own one, on its way between two leaves of ours */
+    uint64_t order;
+    struct node_id asker; /* the newest */
+    struct transfer transfer;
+    uint8_t *state;
+    uint32_t state_room;
+    struct writer recall;
+};
+
+/* An OFFER for a leaf that is not ours yet. */
+struct parked_offer {
+    struct node_id asker; /* NODE_NONE: free */
+    struct writer message;
+};
+
+/* ACCEPTs on their way into one message. */
+struct acceptances {
+    struct node_id asker;
+    struct quadkey to;
+    uint32_t count;
+    struct writer items;
+};
+
 struct own_leaf {
     bool used, ghost_on;
     bool given_up;   /* not used any more, but its entities are still to become ghosts (leaves_sync) */
@@ -95,6 +175,8 @@ struct own_leaf {
     struct subscriber *subscribers;
     uint32_t subscriber_count, subscriber_room;
     uint64_t hold_until_us; /* it has been promoted: until then whole views wait for the ghosts around it */
+    bool fenced;            /* as of the last tick */
+    struct standby_stream standby;
 };
 
 struct peer {
@@ -102,8 +184,11 @@ struct peer {
     bool resync; /* its view changes were dropped: send whole views when its queue has drained */
     struct node_info info;
     struct session *session;
-    uint32_t asks;       /* queries and events of this tick */
-    uint64_t moves_lost; /* fast packets that went missing, to be told at the tick */
+    uint32_t asks;        /* queries and events of this tick */
+    uint64_t moves_lost;  /* fast packets that went missing, to be told at the tick */
+    uint64_t beat_us;     /* when it, as our standby, was last sent a beat */
+    uint64_t echoed_us;   /* the newest of our beats that it has answered; 0: none */
+    bool standby_blocked; /* its queue has no room for all that this step notes */
     uint32_t feed_refs[NODE_FEEDS + 1];
     bool feed_up[NODE_FEEDS + 1];
     struct writer views; /* view items of this tick */
@@ -120,9 +205,11 @@ struct buffered {
     struct writer command;
 };
 
+/* An entity that was ours under a lower version than this. */
 struct forward_entry {
     struct entity_id id;
-    struct node_id to;
+    struct node_id to; /* NODE_NONE: it has left the world */
+    uint64_t version;
     uint64_t until_us;
 };
 
@@ -148,7 +235,9 @@ struct coordinator_link {
     bool known, up;
     struct node_id node;
     struct session *session;
-    uint64_t term, heard_us, hello_us, heartbeat_us;
+    uint64_t term, heard_us, hello_us;
+    uint64_t heartbeat_us, report_us; /* last sent; last with lists */
+    uint64_t echoed_us;               /* the newest of our stamps that it has answered; 0: none */
 };
 
 struct cellserver {
@@ -159,6 +248,10 @@ struct cellserver {
     int64_t strip;
     uint64_t now_us, tick, stray_us;
     uint64_t lease_us;   /* how long a fresh answer gives leave to serve */
+    bool report_due;     /* the coordinator is to be told at once of what we stand by for */
+    bool offers_due;     /* drafts go out at the end of this step */
+    bool standby_noted;  /* some stream is dirty */
+    bool standby_ticks;  /* moves go with this step */
     uint64_t published;  /* times that all streams were published */
     uint64_t closing_us; /* when BYE was said; 0: not yet */
     bool dismissed;      /* the coordinator has declared us dead */
@@ -200,6 +293,16 @@ struct cellserver {
     struct buffered *buffered;
     uint32_t buffered_count, buffered_room;
     uint64_t buffered_order, draft_order;
+    struct waiting *waiting;
+    uint32_t waiting_count, waiting_room, waiting_free;
+    struct pending *pendings;
+    uint32_t pending_count, pending_room;
+    uint32_t *pending_free, pending_free_count, pending_free_room;
+    struct table pending_index; /* entity id */
+    struct table since_index;   /* leaf -> the highest `since` heard of */
+    struct acceptances accepted;
+    struct parked_offer *parked;
+    uint32_t parked_count, parked_room;
     struct forward_entry *forwards; /* a ring in order of until_us */
     uint32_t forward_first, forward_count, forward_room;
     struct table forward_index; /* entity id -> ring position */
@@ -208,8 +311,9 @@ struct cellserver {
     struct absent_gateway *absent;
     uint32_t absent_count, absent_room;
 
-    struct writer message, packet, frame, scratch, acceptances, refusals, single; /* reused buffers */
-    struct outbox *out;                                                           /* of the step under way */
+    struct writer message, packet, frame, scratch, refusals, single; /* reused buffers */
+    struct writer standby_puts, standby_moves, standby_drops;
+    struct outbox *out; /* of the step under way */
 };
 
 /* peers.c */
@@ -247,6 +351,8 @@ void entity_free(struct cellserver *cs, uint32_t index);
 enum terrane_error entity_place(struct cellserver *cs, uint32_t index, uint32_t radius); /* into the AOI */
 void entity_unplace(struct cellserver *cs, uint32_t index);
 void entity_record_of(const struct entity *e, struct entity_record *out);
+/* All of an owned entity for another process, with the move that waits for the tick, without recall. */
+void entity_transfer(const struct entity *e, struct transfer *out);
 void entity_set_state(struct entity *e, const uint8_t *state, uint32_t size);
 /* Puts an owned entity into a leaf's streams; takes it out of them. */
 void entity_join_leaf(struct cellserver *cs, uint32_t index, uint32_t leaf);
@@ -274,25 +380,56 @@ void leaf_ghosts_off(struct cellserver *cs, uint32_t leaf);
 void handoff_check(struct cellserver *cs, uint32_t index);
 void handoff_retry_straying(struct cellserver *cs);
 void handoff_send_offers(struct cellserver *cs);
-void handoff_offer(struct cellserver *cs, uint32_t peer, struct offer *m);
 void handoff_accept(struct cellserver *cs, uint32_t peer, struct accept *m);
 void handoff_refuse(struct cellserver *cs, uint32_t peer, struct refuse *m);
-void handoff_buffer(struct cellserver *cs, uint32_t index, struct node_id gateway, struct cursor command);
-/* forward.c. A former owner remembers for a while where an entity went. */
-void forward_remember(struct cellserver *cs, struct entity_id id, struct node_id to);
-/* What waited for a leaving entity (commands, its newest move) goes to its new owner. */
-void forward_waiting(struct cellserver *cs, uint32_t entity, struct node_id to);
-/* Sends a command on to where the entity went. False: nobody knows. */
-bool handoff_forward(struct cellserver *cs, struct entity_id id, struct node_id gateway, uint32_t hops,
-                     struct cursor command);
 /* A leaving entity's life has ended elsewhere: its buffered commands are nobody's, it may be removed. */
 void handoff_abandon(struct cellserver *cs, uint32_t index);
-void handoff_undo(struct cellserver *cs, struct node_id node); /* that destination is gone */
-/* Commands that waited until their entity was published. */
-void handoff_run_deferred(struct cellserver *cs);
-void handoff_close(struct cellserver *cs);
-void handoff_expire(struct cellserver *cs);
+/* An owned entity is somebody else's under `version`, who stands for `leaf`: here it becomes a ghost. */
+void handoff_let_go(struct cellserver *cs, uint32_t index, struct node_id to, struct quadkey leaf, uint64_t version);
+/* The standby has its mark; the standby of its new leaf has it. `order`: of the draft that waited. */
+void handoff_marked(struct cellserver *cs, uint32_t index, uint64_t order);
+void handoff_local_done(struct cellserver *cs, uint32_t index, uint32_t leaf, uint64_t order);
+/* An entity that has just joined a promoted leaf was marked as leaving: it is so again, and OFFERed at the end of this
+ * step to the owner of that leaf. */
+void handoff_leave_again(struct cellserver *cs, uint32_t index, struct quadkey to);
+/* The map or the set of open leaves has changed: OFFERs whose destination has another owner are made again. */
+void handoff_sync(struct cellserver *cs);
 void handoff_tell_owner(struct cellserver *cs, uint32_t index);
+void handoff_close(struct cellserver *cs);
+
+/* takeover.c */
+void handoff_offer(struct cellserver *cs, uint32_t peer, struct cursor message, struct offer *m); /* m: of message */
+/* An owned entity goes to another leaf of ours when that one's standby has it. */
+void takeover_local(struct cellserver *cs, uint32_t entity, uint32_t leaf);
+void takeover_commit(struct cellserver *cs, uint32_t pending, uint64_t order); /* the standby has it */
+void takeover_flush(struct cellserver *cs);                                    /* ACCEPTs that wait for more */
+void takeover_forget(struct cellserver *cs, uint32_t entity);
+void takeover_close_leaf(struct cellserver *cs, uint32_t leaf);
+void takeover_sync(struct cellserver *cs); /* after a map change: who may OFFER */
+void takeover_close(struct cellserver *cs);
+/* Makes the entity ours under `version`, whether it was unknown here, a ghost, or our own under a lower version (then
+ * it parts from its leaf). It is in the AOI afterwards and in no leaf: entity_join_leaf comes next. Position and radius
+ * must fit the world. */
+uint32_t entity_install(struct cellserver *cs, uint32_t leaf, struct transfer *item, uint64_t version);
+
+/* forward.c. `version`: the highest under which the entity was ours or went on. */
+void forward_depart(struct cellserver *cs, struct entity_id id, uint64_t version, struct node_id to);
+void forward_remember(struct cellserver *cs, struct entity_id id, struct node_id to); /* under its version here */
+uint64_t forward_version(const struct cellserver *cs, struct entity_id id);           /* 0: nothing remembered */
+void forward_forget(struct cellserver *cs, struct entity_id id);
+void forward_expire(struct cellserver *cs);
+/* What waits for an entity (commands, its newest move) goes to its new owner. */
+void forward_waiting(struct cellserver *cs, uint32_t entity, struct node_id to);
+/* Sends a command on to where the entity went. False: nobody knows. */
+bool forward_command(struct cellserver *cs, struct entity_id id, struct node_id gateway, uint32_t hops,
+                     struct cursor command);
+/* Keeps a command until its entity is to be had. False: too many wait. */
+bool forward_hold(struct cellserver *cs, uint32_t entity, struct node_id gateway, struct cursor command);
+void forward_drop_held(struct cellserver *cs, uint32_t entity);
+/* What waited happens, in order; an entity may leave by it. What is put off once more waits for another time. */
+void forward_run_held(struct cellserver *cs, uint32_t entity);
+void forward_run_deferred(struct cellserver *cs); /* of all that are to be had now */
+void forward_close(struct cellserver *cs);
 
 /* views.c */
 void views_sink(void *cs, const struct aoi_span *spans, size_t count);
@@ -327,28 +464,33 @@ void queries_close(struct cellserver *cs);
  * cost a test. */
 void standby_note_put(struct cellserver *cs, uint32_t entity);  /* something durable of an owned entity has changed */
 void standby_note_move(struct cellserver *cs, uint32_t entity); /* its position or yaw: goes with the next tick */
+void standby_note_pending(struct cellserver *cs, uint32_t pending);
 void standby_note_drop(struct cellserver *cs, uint32_t leaf, struct entity_id id, uint32_t slot);
-void standby_sync(struct cellserver *cs);    /* after a map change, when leaves_sync is done */
-void standby_publish(struct cellserver *cs); /* the tick: moves, beats */
-void standby_flush(struct cellserver *cs);   /* the end of a step: what is urgent */
+bool standby_named(const struct cellserver *cs, uint32_t leaf); /* the map names one for it */
+bool standby_level(const struct cellserver *cs, uint32_t leaf); /* and it has all but what is on its way */
+/* Whether the entity may go to that leaf in one stroke: no standby on either side, or one that is level for both. */
+bool standby_shared(const struct cellserver *cs, uint32_t entity, uint32_t leaf);
+bool standby_room(const struct cellserver *cs, uint32_t leaf); /* another command may be taken */
+/* When the standby has all that was noted so far. Without a standby a RESULT goes out at once. */
+void standby_wait_result(struct cellserver *cs, uint32_t leaf, struct node_id gateway, const struct result *result);
+void standby_wait_mark(struct cellserver *cs, uint32_t leaf, uint32_t entity, uint64_t order);
+void standby_wait_pending(struct cellserver *cs, uint32_t leaf, uint32_t pending, uint64_t order);
+/* The leaf (index) in which a RESULT about that entity waits; NONE. */
+uint32_t standby_waits_for(const struct cellserver *cs, struct entity_id id);
+void standby_release(struct cellserver *cs, uint32_t leaf); /* whoever has waited long enough */
+void standby_sync(struct cellserver *cs);                   /* after a map change, when leaves_sync is done */
+void standby_publish(struct cellserver *cs);                /* the tick: moves, beats */
+void standby_flush(struct cellserver *cs);                  /* the end of a step: what is urgent */
 void standby_acked(struct cellserver *cs, uint32_t peer, struct standby_ack *m);
 /* A leaf is about to be given up: sends the standby what it still lacks, forgets whoever waits for its acks. To be
- * called before its entities part. Returns the last seq under leaf->epoch; 0: it had no standby. */
+ * called before its entities part. Returns the last seq under the epoch that the standby knows; 0: it had none. */
 uint64_t standby_close_leaf(struct cellserver *cs, uint32_t leaf);
+void standby_close(struct cellserver *cs);
 
 /* lease.c. False: fenced; its frames, views and answers must wait (FAILOVER: a leaf without a standby always serves).
  */
 bool leaf_serves(const struct cellserver *cs, uint32_t leaf);
-
-/* takeover.c. Makes the entity ours under `version`, whether it was unknown here, a ghost, or our own under a lower
- * version (then it parts from its leaf). It is in the AOI afterwards and in no leaf: entity_join_leaf comes next.
- * Position and radius must fit the world. */
-uint32_t entity_install(struct cellserver *cs, uint32_t leaf, struct transfer *item, uint64_t version);
-/* An entity that has just joined a promoted leaf was marked as leaving: it is so again, and OFFERed at the end of this
- * step to whoever owns its place. */
-void handoff_leave_again(struct cellserver *cs, uint32_t entity, struct quadkey to);
-/* The map or the set of open leaves has changed: OFFERs whose destination has another owner are made again. */
-void handoff_sync(struct cellserver *cs);
+void lease_tick(struct cellserver *cs); /* fences fall and rise; before anything is published */
 
 /* replica.c: this server as the standby of others' leaves (replica.h). */
 void replica_receive(struct cellserver *cs, uint32_t peer, struct standby *m);

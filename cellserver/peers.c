@@ -27,7 +27,6 @@ void peer_remove(struct cellserver *cs, uint32_t at)
     struct peer *peer = &cs->peers[at];
     leaves_drop_subscriber(cs, at);
     if (peer->linked) outbox_push(cs->out, (struct output){.kind = OUTPUT_UNLINK, .node = peer->info.node}, NULL, 0);
-    if (peer->info.role == ROLE_CELLSERVER) handoff_undo(cs, peer->info.node);
     replica_peer_gone(cs, peer->info.node);
     session_close(peer->session);
     table_remove(&cs->peer_index, peer->info.node.v);
@@ -189,7 +188,7 @@ static bool peer_message(struct cellserver *cs, uint32_t at, enum message_kind k
     case MESSAGE_UNSUBSCRIBE: HANDLE(subscribe, subscribe_decode, leaf_unsubscribe(cs, at, &m));
     case MESSAGE_SNAPSHOT: HANDLE(snapshot, snapshot_decode, return snapshot_apply(cs, &m));
     case MESSAGE_UNSUBSCRIBED: HANDLE(unsubscribed, unsubscribed_decode, (void)m); /* replicas ask again */
-    case MESSAGE_OFFER: HANDLE(offer, offer_decode, handoff_offer(cs, at, &m));
+    case MESSAGE_OFFER: HANDLE(offer, offer_decode, handoff_offer(cs, at, message, &m));
     case MESSAGE_ACCEPT: HANDLE(accept, accept_decode, handoff_accept(cs, at, &m));
     case MESSAGE_REFUSE: HANDLE(refuse, refuse_decode, handoff_refuse(cs, at, &m));
     case MESSAGE_FORWARD: HANDLE(forward, forward_decode, command_handle(cs, m.gateway, m.hops, m.command));

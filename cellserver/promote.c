@@ -57,6 +57,7 @@ void release_received(struct cellserver *cs, uint32_t peer, const struct release
 static bool superseded(const struct cellserver *cs, struct entity_id id, uint64_t version)
 {
     uint32_t at = entity_find(cs, id);
+    if (forward_version(cs, id) > version) return true;
     if (at == NONE) return false;
     const struct entity *e = &cs->entities[at];
     return e->version > version || (e->version == version && e->status == ENTITY_OWNED);
@@ -89,7 +90,7 @@ static void install(struct cellserver *cs, uint32_t leaf_at, const struct held_c
     uint32_t at = entity_install(cs, leaf_at, &transfer, version);
     cs->entities[at].enter_request = item->enter_request;
     replicas_supersede(cs->ghosts, cs->now_us, item->id, version);
-    table_remove(&cs->forward_index, item->id.v);
+    forward_forget(cs, item->id);
     entity_join_leaf(cs, at, leaf_at);
     cs->entities[at].view_whole = true;
     views_touch(cs, at);

@@ -150,6 +150,8 @@ static const char *change_all(struct cellserver *cs, struct held_leaf *leaf, str
     struct entity_id id;
     struct standby_move move;
     while (standby_next_drop(m, &id)) {
+        const struct held_entity *e = held_find(&leaf->content, id);
+        if (e != NULL) forward_depart(cs, id, e->version + 1, NODE_NONE); /* whoever OFFERs it later holds the past */
         if (!MUTATION(DROP_LOST) && held_drop(&leaf->content, id)) cs->stats.replicas--;
     }
     const char *why = put_all(cs, &leaf->content, m);

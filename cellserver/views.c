@@ -238,6 +238,8 @@ void views_publish(struct cellserver *cs)
         e->touched = false;
         if (peer == NONE || cs->peers[peer].resync) {
             if (peer != NONE) cs->stats.views_dropped++;
+        } else if (e->status == ENTITY_OWNED && !leaf_serves(cs, e->leaf)) {
+            cs->stats.views_dropped++; /* lease.c tells it whole when it may */
         } else if (e->view_whole) {
             add_whole(cs, peer, e);
         } else if (e->view_head != NONE) {

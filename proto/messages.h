@@ -316,8 +316,10 @@ struct accept {
     uint32_t count;
     struct cursor items;
 };
+/* Only the leaf's owner refuses, under `to_epoch`; to an OFFER under another one it is no answer. */
 struct refuse {
     struct quadkey to;
+    uint32_t to_epoch;
     enum terrane_error error;
     uint32_t count;
     struct cursor items; /* accept_item, version 0 */

@@ -113,16 +113,18 @@ bool accept_next(struct accept *m, struct accept_item *item)
 
 void refuse_begin(struct writer *w, const struct refuse *m)
 {
-    head_write(w, MESSAGE_REFUSE, 3);
+    head_write(w, MESSAGE_REFUSE, 4);
     writer_uint(w, m->to.v);
+    writer_uint(w, m->to_epoch);
     writer_uint(w, (uint64_t)m->error);
     writer_array(w, m->count);
 }
 
 enum terrane_error refuse_decode(struct cursor c, struct refuse *m)
 {
-    head_read(&c, MESSAGE_REFUSE, 3);
+    head_read(&c, MESSAGE_REFUSE, 4);
     m->to = quadkey_read(&c);
+    m->to_epoch = word_read(&c);
     m->error = error_read(&c);
     m->items = accept_items_read(&c, &m->count);
     return cursor_end(&c);

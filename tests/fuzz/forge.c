@@ -353,7 +353,7 @@ void forge_answer(struct forge *f, struct writer *w)
     const struct forge_offers *o = &f->offers;
     bool refuse = input_byte(f->in) & 1;
     struct accept accept = {.to = o->to, .to_epoch = o->to_epoch, .count = o->count};
-    struct refuse refused = {.to = o->to, .error = TERRANE_ERR_NOT_OWNER, .count = o->count};
+    struct refuse refused = {.to = o->to, .to_epoch = o->to_epoch, .error = TERRANE_ERR_NOT_OWNER, .count = o->count};
     if (o->to.v == 0) accept.to = refused.to = forge_leaf(f);
     if (refuse)
         refuse_begin(w, &refused);
@@ -372,7 +372,7 @@ static void forge_any_answer(struct forge *f, struct writer *w, enum message_kin
     if (kind == MESSAGE_ACCEPT)
         accept_begin(w, &(struct accept){forge_leaf(f), 1 + input_choice(f->in, 3), count, {0}});
     else
-        refuse_begin(w, &(struct refuse){forge_leaf(f), forge_error(f), count, {0}});
+        refuse_begin(w, &(struct refuse){forge_leaf(f), 1 + input_choice(f->in, 3), forge_error(f), count, {0}});
     for (uint32_t i = 0; i < count; i++)
         accept_add(w, &(struct accept_item){forge_id(f), forge_version(f), forge_version(f)});
 }

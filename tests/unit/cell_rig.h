@@ -195,7 +195,7 @@ static inline void rig_tick(struct rig *rig)
 {
     rig->now_us += 50000;
     for (uint32_t i = 0; i < RIG_SERVERS; i++) {
-        heartbeat_begin(&rig->w, &(struct heartbeat){.term = 1, .rev = 1});
+        heartbeat_begin(&rig->w, &(struct heartbeat){.term = 1, .rev = 1, .echo = rig->now_us});
         heartbeat_stands(&rig->w, 0);
         ck_assert_int_eq(session_push_fast(rig->coordinator[i], rig->w.data, rig->w.size), TERRANE_ERR_OK);
         writer_clear(&rig->w);

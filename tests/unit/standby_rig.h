@@ -250,7 +250,7 @@ static inline void stand_forget(struct stand *s)
 static inline void stand_tick(struct stand *s)
 {
     s->now_us += STAND_TICK_US;
-    heartbeat_begin(&s->w, &(struct heartbeat){.term = 1, .rev = s->rev});
+    heartbeat_begin(&s->w, &(struct heartbeat){.term = 1, .rev = s->rev, .echo = s->now_us});
     heartbeat_stands(&s->w, 0);
     stand_say(s, STAND_COORDINATOR, false);
     for (int peer = 0; peer < STAND_PEERS; peer++) stand_flush(s, (enum stand_peer)peer); /* acks */

@@ -72,7 +72,7 @@ static void accept(struct writer *w)
 
 static void refuse(struct writer *w)
 {
-    refuse_begin(w, &(struct refuse){.to = {24}, .error = TERRANE_ERR_EPOCH_STALE, .count = 1});
+    refuse_begin(w, &(struct refuse){.to = {24}, .to_epoch = 2, .error = TERRANE_ERR_LIMIT, .count = 1});
     accept_add(w, &(struct accept_item){.id = {7}, .offered = 1000});
 }
 
@@ -97,7 +97,7 @@ const struct vector_case vector_cases_stream[] = {
     {"snapshot", "an empty last part", VECTOR_MESSAGE, snapshot_empty},
     {"offer", "two entities, one with a gateway", VECTOR_MESSAGE, offer},
     {"accept", "both", VECTOR_MESSAGE, accept},
-    {"refuse", "a stale epoch", VECTOR_MESSAGE, refuse},
+    {"refuse", "no room", VECTOR_MESSAGE, refuse},
     {"status_request", "the only form", VECTOR_MESSAGE, status_request_encode},
     {"status", "a little JSON", VECTOR_MESSAGE, status},
     {"fault", "not the owner", VECTOR_MESSAGE, fault},

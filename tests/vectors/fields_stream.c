@@ -132,6 +132,7 @@ static enum terrane_error refuse_fields(struct cursor c, struct text *t)
     enum terrane_error error = refuse_decode(c, &m);
     if (error != TERRANE_ERR_OK) return error;
     text_quadkey(t, "to", m.to);
+    text_uint(t, "to_epoch", m.to_epoch);
     text_uint(t, "error", (uint64_t)m.error);
     text_open(t, "items", '[');
     for (; refuse_next(&m, &item); seen++) accept_item_fields(t, &item);
