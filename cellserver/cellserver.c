@@ -204,7 +204,9 @@ static void coordinator_hello(struct cellserver *cs)
     writer_clear(&cs->packet);
     packet_begin(&cs->packet, &head, 0);
     packet_fast(&cs->packet, 1);
-    hello_encode(&cs->packet, &(struct hello){.info = cs->options.info, .capacity = cs->options.capacity});
+    hello_encode(
+        &cs->packet,
+        &(struct hello){.info = cs->options.info, .capacity = cs->options.capacity, .term = cs->coordinator.term});
     outbox_push(cs->out, (struct output){.kind = OUTPUT_SEND, .node = NODE_COORDINATOR}, cs->packet.data,
                 cs->packet.size);
     cs->coordinator.hello_us = cs->now_us;
@@ -226,7 +228,9 @@ static void coordinator_heartbeat(struct cellserver *cs, bool report)
     for (uint32_t i = 0; report && i < cs->leaf_count; i++) {
         const struct own_leaf *leaf = &cs->leaves[i];
         if (!leaf->used) continue;
-        heartbeat_add(&cs->message, &(struct leaf_load){.leaf = leaf->key, .epoch = leaf->epoch, .owned = leaf->count});
+        heartbeat_add(
+            &cs->message,
+            &(struct leaf_load){.leaf = leaf->key, .epoch = leaf->epoch, .since = leaf->since, .owned = leaf->count});
     }
     if (report) {
         replica_stands(cs, &cs->message);

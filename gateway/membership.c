@@ -20,7 +20,7 @@ void gateway_membership_start(struct gateway *g)
 static void say_hello(struct gateway *g)
 {
     struct membership *m = &g->coordinator;
-    struct hello hello = {.info = g->info, .capacity = 1};
+    struct hello hello = {.info = g->info, .capacity = 1, .term = m->term};
     struct packet head = {.from = g->info.node, .to = NODE_NONE, .fast_total = ++m->hellos};
     writer_clear(&g->packet);
     packet_begin(&g->packet, &head, 0);

@@ -84,7 +84,8 @@ static const char script_load[] =
     "end\n"
     "return out\n";
 
-/* A leader that somebody wrote by hand in another form is nobody. */
+/* A leader that somebody wrote by hand in another form is nobody. One of our name that listened where we do is our
+ * predecessor: nobody else could have got that socket while it lived. */
 static const char script_lead[] =
     "local held, leader = redis.call('GET', KEYS[4]), nil\n"
     "if held then\n"
@@ -93,13 +94,17 @@ static const char script_lead[] =
     "end\n"
     "local term = redis.call('EXISTS', KEYS[1]) == 1 and redis.call('HGET', KEYS[2], 'term') or '0'\n"
     "local rev = term ~= '0' and redis.call('HGET', KEYS[2], 'rev') or '0'\n"
+    "local asks = cjson.decode(ARGV[2])\n"
+    "if leader and leader.node ~= asks.node and leader.name == asks.name and leader.inbox == asks.inbox then\n"
+    "  leader = nil\n"
+    "end\n"
     "if not leader or leader.node == ARGV[1] then\n"
     "  if ARGV[3] == '0' then\n"
     "    if leader then redis.call('DEL', KEYS[4]) end\n"
     "    leader = nil\n"
     "  elseif leader or term ~= '0' or ARGV[4] == '1' then\n"
     "    redis.call('SET', KEYS[4], ARGV[2], 'PX', ARGV[3])\n"
-    "    leader = cjson.decode(ARGV[2])\n"
+    "    leader = asks\n"
     "  end\n"
     "end\n"
     "leader = leader or {node = '', name = '', inbox = ''}\n"

@@ -88,6 +88,7 @@ struct node_info {
 struct hello {
     struct node_info info;
     uint32_t capacity; /* relative weight, 1..1000; cell servers only */
+    uint64_t term;     /* the highest that it has heard of; 0: none. Below 2^63 */
 };
 
 struct welcome {
@@ -97,10 +98,10 @@ struct welcome {
     uint64_t lease_us; /* from LIMIT_LEASE_MIN_US to LIMIT_LEASE_MAX_US */
 };
 
-/* Load of one leaf. msgpack: [quadkey, epoch, owned] */
+/* Load of one leaf; epoch and since as its owner knows them. msgpack: [quadkey, epoch, since, owned] */
 struct leaf_load {
     struct quadkey leaf;
-    uint32_t epoch, owned;
+    uint32_t epoch, since, owned;
 };
 /* A leaf whose standby the sender is, level with its primary under that epoch. msgpack: [quadkey, epoch] */
 struct leaf_stand {

@@ -3,16 +3,18 @@
 
 void hello_encode(struct writer *w, const struct hello *m)
 {
-    head_write(w, MESSAGE_HELLO, 2);
+    head_write(w, MESSAGE_HELLO, 3);
     node_info_write(w, &m->info);
     writer_uint(w, m->capacity);
+    writer_uint(w, m->term);
 }
 
 enum terrane_error hello_decode(struct cursor c, struct hello *m)
 {
-    head_read(&c, MESSAGE_HELLO, 2);
+    head_read(&c, MESSAGE_HELLO, 3);
     node_info_read(&c, &m->info);
     m->capacity = (uint32_t)cursor_uint(&c, 1000);
+    m->term = cursor_uint(&c, INT64_MAX);
     if (m->info.role == ROLE_CELLSERVER && m->capacity == 0) cursor_fail(&c, TERRANE_ERR_MESSAGE_RANGE);
     return cursor_end(&c);
 }
@@ -76,17 +78,20 @@ void heartbeat_begin(struct writer *w, const struct heartbeat *m)
 
 void heartbeat_add(struct writer *w, const struct leaf_load *load)
 {
-    writer_array(w, 3);
+    writer_array(w, 4);
     writer_uint(w, load->leaf.v);
     writer_uint(w, load->epoch);
+    writer_uint(w, load->since);
     writer_uint(w, load->owned);
 }
 
 static void load_read(struct cursor *c, struct leaf_load *load)
 {
-    (void)cursor_array(c, 3, 3);
+    (void)cursor_array(c, 4, 4);
     load->leaf = quadkey_read(c);
     load->epoch = word_read(c);
+    load->since = (uint32_t)cursor_uint(c, load->epoch);
+    if (load->since == 0 && load->epoch > 0) cursor_fail(c, TERRANE_ERR_MESSAGE_RANGE);
     load->owned = word_read(c);
 }
 

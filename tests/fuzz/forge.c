@@ -156,6 +156,7 @@ static void forge_member(struct forge *f, struct writer *w, enum message_kind ki
         heartbeat_begin(w, &m);
         for (uint32_t i = 0; i < m.count; i++) {
             struct leaf_load load = {.leaf = forge_leaf(f), .epoch = input_byte(f->in), .owned = input_word(f->in)};
+            load.since = load.epoch;
             heartbeat_add(w, &load);
         }
         uint32_t stands = input_choice(f->in, 4);

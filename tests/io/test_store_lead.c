@@ -3,20 +3,24 @@
 
 #include <stdlib.h>
 
-static struct store_leader lead(struct rig *r, uint64_t node, uint32_t ttl_ms, bool even_empty)
+static struct store_leader lead_as(struct rig *r, struct store_lead ask)
 {
     struct store_leader leader = {0};
-    struct store_lead ask = {.node = {node}, .ttl_ms = ttl_ms, .even_empty = even_empty};
     uint32_t answers = r->answers;
-    snprintf(ask.name, sizeof ask.name, "coordinator-%u", (unsigned)node);
-    snprintf(ask.url, sizeof ask.url, "tcp://127.0.0.1:%u", (unsigned)node);
     writer_clear(&r->payload);
     store_lead_encode(&r->payload, &ask);
     store_execute(r->store, STORE_LEAD, 2000 + answers, r->payload.data, r->payload.size);
     wait_answers(r, answers + 1);
-    if (r->error == TERRANE_ERR_OK)
-        ck_assert_int_eq(store_leader_decode(r->bytes.data, r->bytes.size, &leader), TERRANE_ERR_OK);
+    ck_assert_int_eq(store_leader_decode(r->bytes.data, r->bytes.size, &leader), TERRANE_ERR_OK);
     return leader;
+}
+
+static struct store_leader lead(struct rig *r, uint64_t node, uint32_t ttl_ms, bool even_empty)
+{
+    struct store_lead ask = {.node = {node}, .ttl_ms = ttl_ms, .even_empty = even_empty};
+    snprintf(ask.name, sizeof ask.name, "coordinator-%u", (unsigned)node);
+    snprintf(ask.url, sizeof ask.url, "tcp://127.0.0.1:%u", (unsigned)node);
+    return lead_as(r, ask);
 }
 
 static int tell_redis(int port, const char *command)
@@ -50,6 +54,25 @@ START_TEST(one_leads_until_its_lease_is_over_and_others_are_told_who)
     }
     ck_assert_double_ge(now_s() - began, 0.39);
     ck_assert_uint_eq(lead(&r, 901, 400, false).node.v, 902);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(the_next_incarnation_at_the_same_place_does_not_wait_and_another_there_does)
+{
+    static struct rig r;
+    rig_open(&r, "");
+    struct store_lead ask = {
+        .node = {901}, .name = "one", .url = "tcp://127.0.0.1:1", .ttl_ms = 60000, .even_empty = true};
+    ck_assert_uint_eq(lead_as(&r, ask).node.v, 901);
+    ask.node.v = 902;
+    ask.url[16]++;
+    ck_assert_uint_eq(lead_as(&r, ask).node.v, 901);
+    ask.url[16]--;
+    ask.name[0]++;
+    ck_assert_uint_eq(lead_as(&r, ask).node.v, 901);
+    ask.name[0]--;
+    ck_assert_uint_eq(lead_as(&r, ask).node.v, 902);
     rig_close(&r);
 }
 END_TEST
@@ -295,7 +318,8 @@ START_TEST(wrong_addresses_of_sentinels_are_explained)
 }
 END_TEST
 
-SUITE_MAIN("store_lead", one_leads_until_its_lease_is_over_and_others_are_told_who,
+SUITE_MAIN("store_lead", the_next_incarnation_at_the_same_place_does_not_wait_and_another_there_does,
+           one_leads_until_its_lease_is_over_and_others_are_told_who,
            who_gives_it_back_is_followed_at_once_and_nobody_gives_back_what_another_has,
            a_world_without_a_map_goes_only_to_who_has_one_or_needs_none,
            a_leader_that_somebody_wrote_by_hand_in_another_form_is_nobody, the_documented_rights_are_enough_to_lead,

@@ -144,6 +144,33 @@ static void load(struct store_model *model)
     store_list(&model->answer, 0);
 }
 
+/* As the script in io/store_values.c. */
+static void lead(struct sim *sim, const struct store_lead *m)
+{
+    struct store_model *s = &sim->store;
+    struct store_leader answer;
+    bool heir = strcmp(s->leader.name, m->name) == 0 && strcmp(s->leader.url, m->url) == 0;
+    bool its = node_id_equal(s->leader.node, m->node);
+    if (sim->now_us >= s->leader_until_us || (heir && !its)) {
+        s->leader = (struct store_leader){0};
+        its = false;
+    }
+    bool free = s->leader.node.v == 0;
+    if ((free || its) && m->ttl_ms == 0) {
+        s->leader = (struct store_leader){0};
+    } else if (its || (free && (s->now.term > 0 || m->even_empty))) {
+        s->leader = (struct store_leader){.node = m->node};
+        memcpy(s->leader.name, m->name, sizeof m->name);
+        memcpy(s->leader.url, m->url, sizeof m->url);
+        s->leader_until_us = sim->now_us + m->ttl_ms * UINT64_C(1000);
+    }
+    answer = s->leader;
+    answer.term = s->now.term;
+    answer.rev = s->now.rev;
+    writer_clear(&s->answer);
+    store_leader_encode(&s->answer, &answer);
+}
+
 void store_execute(struct sim *sim, uint32_t member, const struct output *output, const uint8_t *bytes)
 {
     struct store_model *s = &sim->store;
@@ -157,6 +184,17 @@ void store_execute(struct sim *sim, uint32_t member, const struct output *output
         load(s);
         answer.bytes = queue_bytes(s->answer.data, s->answer.size);
         answer.size = s->answer.size;
+    } else if (output->operation == STORE_LEAD) {
+        struct store_lead ask;
+        if (store_lead_decode(bytes, output->size, &ask) != TERRANE_ERR_OK) {
+            sim_violation(sim, "the coordinator asks for the leadership in a malformed way");
+            return;
+        }
+        if (!lost) {
+            lead(sim, &ask);
+            answer.bytes = queue_bytes(s->answer.data, s->answer.size);
+            answer.size = s->answer.size;
+        }
     } else {
         struct store_map map;
         if (store_map_decode(bytes, output->size, &map) != TERRANE_ERR_OK) {

@@ -28,6 +28,8 @@ struct store_model {
     struct store_content now;
     struct store_content past[STORE_PAST]; /* before the last saves, oldest first */
     uint32_t past_count;
+    struct store_leader leader; /* whose lease ends at leader_until_us */
+    uint64_t leader_until_us;
     uint64_t saves, conflicts, failures;
     struct writer answer;
 };

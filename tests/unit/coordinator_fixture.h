@@ -283,7 +283,7 @@ static inline void tester_beat(struct fixture *f, struct tester *t, uint32_t own
             if (pass == 0)
                 beat.count++;
             else
-                heartbeat_add(&f->message, &(struct leaf_load){leaf->leaf, leaf->epoch, owned});
+                heartbeat_add(&f->message, &(struct leaf_load){leaf->leaf, leaf->epoch, leaf->since, owned});
         }
         heartbeat_stands(&f->message, stands);
     }

@@ -110,9 +110,9 @@ START_TEST(loads_of_foreign_leaves_other_epochs_and_newer_terms_are_not_believed
     for (uint32_t i = 0; i < 16; i++) {
         struct leaf_owner leaf = a->map.now.leaves[i];
         bool own = node_id_equal(leaf.primary, a->info.node);
-        heartbeat_add(&f.message, &(struct leaf_load){leaf.leaf, own ? leaf.epoch + 1 : leaf.epoch, 1000});
+        heartbeat_add(&f.message, &(struct leaf_load){leaf.leaf, own ? leaf.epoch + 1 : leaf.epoch, leaf.since, 1000});
     }
-    heartbeat_add(&f.message, &(struct leaf_load){{1}, 1, 1000});
+    heartbeat_add(&f.message, &(struct leaf_load){{1}, 1, 1, 1000});
     heartbeat_stands(&f.message, 0);
     ck_assert_int_eq(session_push_fast(a->session, f.message.data, f.message.size), TERRANE_ERR_OK);
     tester_flush(&f, a, a->session);

@@ -26,7 +26,7 @@ static const struct node_info gateway = {
 
 static void hello_server(struct writer *w)
 {
-    hello_encode(w, &(struct hello){.info = server, .capacity = 100});
+    hello_encode(w, &(struct hello){.info = server, .capacity = 100, .term = 3});
 }
 
 static void hello_gateway(struct writer *w)
@@ -48,8 +48,8 @@ static void heartbeat_loaded(struct writer *w)
     m.stamp = 61000000;
     m.echo = 60950000;
     heartbeat_begin(w, &m);
-    heartbeat_add(w, &(struct leaf_load){.leaf = {19}, .epoch = 1, .owned = 250});
-    heartbeat_add(w, &(struct leaf_load){.leaf = {76}, .epoch = 4, .owned = 0});
+    heartbeat_add(w, &(struct leaf_load){.leaf = {19}, .epoch = 3, .since = 1, .owned = 250});
+    heartbeat_add(w, &(struct leaf_load){.leaf = {76}, .epoch = 4, .since = 4, .owned = 0});
     heartbeat_stands(w, 1);
     heartbeat_add_stand(w, &(struct leaf_stand){.leaf = {5}, .epoch = 3});
 }

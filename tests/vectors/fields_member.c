@@ -51,6 +51,7 @@ static enum terrane_error hello_fields(struct cursor c, struct text *t)
     if (error != TERRANE_ERR_OK) return error;
     node_fields(t, "info", &m.info);
     text_uint(t, "capacity", m.capacity);
+    text_uint(t, "term", m.term);
     return error;
 }
 
@@ -86,6 +87,7 @@ static enum terrane_error heartbeat_fields(struct cursor c, struct text *t)
         text_open(t, NULL, '{');
         text_quadkey(t, "leaf", load.leaf);
         text_uint(t, "epoch", load.epoch);
+        text_uint(t, "since", load.since);
         text_uint(t, "owned", load.owned);
         text_close(t, '}');
     }
