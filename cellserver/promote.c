@@ -23,7 +23,7 @@ void promote_begin(struct cellserver *cs, struct held_leaf *leaf)
     leaf->promoting = true;
     leaf->quiet_us = peer == NONE ? 0 : cs->peers[peer].beats.heard_us;
     cs->held.promoting++;
-    cs->held.changed = true;
+    cs->report_due = true;
     const struct leaf_owner *owner = ownership_leaf(&cs->map, leaf->key);
     replica_refuse(cs, leaf->primary, leaf->key, owner->epoch);
 }
@@ -50,7 +50,6 @@ void release_received(struct cellserver *cs, uint32_t peer, const struct release
                    (unsigned long long)leaf->seq);
     }
     if (m->epoch > leaf->released) leaf->released = m->epoch;
-    promote_check(cs); /* at once: commands for its entities may follow in the same packet */
 }
 
 /* Whether what is known here under that id is newer than a replica's word. */

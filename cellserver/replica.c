@@ -57,7 +57,7 @@ static void level_set(struct cellserver *cs, struct held_leaf *leaf, bool level)
     if (leaf->level == level) return;
     leaf->level = level;
     cs->stats.replica_leaves += level ? 1 : UINT32_MAX;
-    cs->held.changed = true;
+    cs->report_due = true;
 }
 
 /* Forgets what the primary has told, not whom we stand by for. */
@@ -151,7 +151,8 @@ static const char *change_all(struct cellserver *cs, struct held_leaf *leaf, str
     struct standby_move move;
     while (standby_next_drop(m, &id)) {
         const struct held_entity *e = held_find(&leaf->content, id);
-        if (e != NULL) forward_depart(cs, id, e->version + 1, NODE_NONE); /* whoever OFFERs it later holds the past */
+        /* Whoever OFFERs it later holds the past; but what was only pending may still be its source's. */
+        if (e != NULL && !e->pending) forward_depart(cs, id, e->version + 1, NODE_NONE);
         if (!MUTATION(DROP_LOST) && held_drop(&leaf->content, id)) cs->stats.replicas--;
     }
     const char *why = put_all(cs, &leaf->content, m);
@@ -193,7 +194,7 @@ static void snapshot_part(struct cellserver *cs, struct held_leaf *leaf, struct 
     leaf->acked = 0;
     leaf->ask = false;
     level_set(cs, leaf, true);
-    cs->held.changed = true;
+    cs->report_due = true;
     ack_due(cs, leaf->primary);
 }
 
@@ -210,7 +211,7 @@ static void changes(struct cellserver *cs, struct held_leaf *leaf, struct standb
         return;
     }
     if (rises) {
-        cs->held.changed = true;
+        cs->report_due = true;
         leaf->acked = 0;
     }
     leaf->epoch = m->epoch;
@@ -518,7 +519,9 @@ void cellserver_replicas(const struct cellserver *cs,
 void replica_close_all(struct cellserver *cs)
 {
     for (uint32_t i = 0; i < cs->held.count; i++) {
-        if (cs->held.leaves[i].used) replica_free(cs, &cs->held.leaves[i]);
+        if (!cs->held.leaves[i].used) continue;
+        cs->held.leaves[i].early_count = 0; /* nobody is there to be told */
+        replica_free(cs, &cs->held.leaves[i]);
     }
     free(cs->held.leaves);
     free(cs->held.refusals);

@@ -117,7 +117,6 @@ struct held_side {
     uint32_t refusal_count, refusal_room;
     uint32_t promoting; /* leaves */
     bool due;           /* some peer is to be acked at the end of the step */
-    bool changed;       /* what we could take over is not what the last heartbeat said */
 };
 
 /* Of a peer that is the primary of leaves that we stand by for. */

@@ -41,6 +41,7 @@ uint32_t entity_install(struct cellserver *cs, uint32_t leaf, struct transfer *i
     struct entity *e = &cs->entities[at];
     bool move_waits = e->status == ENTITY_OWNED && e->move_buffered && e->buffered_sequence > item->position_sequence;
     e->status = ENTITY_OWNED;
+    e->view_whole = true; /* so what the AOI says of its view is not noted one by one */
     e->leaving = e->move_buffered = false;
     e->version = version;
     e->kind = record->kind;

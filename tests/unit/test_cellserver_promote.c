@@ -178,6 +178,25 @@ START_TEST(a_promoted_standby_never_acks_that_leaf_again)
 }
 END_TEST
 
+START_TEST(whatever_the_former_primary_still_says_is_refused_under_its_own_epoch)
+{
+    open_rig();
+    level_with(stand_item(7, 0, 1000, 1000, 0));
+    s.map[0].epoch = 4;
+    stand_give(&s, 0, NODE_NONE);
+    stand_map(&s);
+    stand_forget(&s);
+    s.map[0].epoch = 3; /* its map is ahead of what it has told us so far, and behind ours */
+    s.seq[0] = 0;
+    struct standby_item items[] = {stand_item(7, 0, 1000, 1000, 0), stand_item(8, 1, 2000, 2000, 0)};
+    stand_snapshot(&s, 0, items, 2);
+    ck_assert(stand_acked(&s, 0).refused);
+    ck_assert_uint_eq(stand_acked(&s, 0).epoch, 3);
+    ck_assert_uint_eq(stand_held(&s, 8).count, 1); /* it counts all the same, until the leaf is released */
+    stand_close(&s);
+}
+END_TEST
+
 START_TEST(the_map_back_at_the_former_primary_frees_the_replica)
 {
     open_rig();
@@ -375,6 +394,17 @@ START_TEST(a_reader_who_waited_for_a_leaf_that_went_elsewhere_is_told)
 }
 END_TEST
 
+START_TEST(a_reader_may_wait_until_the_end)
+{
+    open_rig();
+    level_with(stand_item(7, 0, 1000, 1000, 0));
+    subscribe_encode(&s.w, MESSAGE_SUBSCRIBE, &(struct subscribe){.stream = STREAM_REGION, .leaf = stand_leaf(0)});
+    stand_say(&s, STAND_GATEWAY, true);
+    ck_assert_uint_eq(s.told[STAND_GATEWAY].count[MESSAGE_UNSUBSCRIBED], 0);
+    stand_close(&s);
+}
+END_TEST
+
 START_TEST(what_comes_before_the_release_is_done_after_it_in_order)
 {
     open_rig();
@@ -526,7 +556,7 @@ SUITE_MAIN("cellserver_promote", a_leaf_of_a_dead_primary_is_served_and_publishe
            two_leaves_promoted_one_after_the_other_keep_one_entity, what_is_owned_here_under_a_higher_version_stays,
            what_is_owned_here_under_a_lower_version_goes_to_the_promoted_leaf,
            a_reader_who_comes_early_gets_its_snapshot_without_a_tick,
-           a_reader_who_waited_for_a_leaf_that_went_elsewhere_is_told,
+           a_reader_who_waited_for_a_leaf_that_went_elsewhere_is_told, a_reader_may_wait_until_the_end,
            what_comes_before_the_release_is_done_after_it_in_order,
            nobody_is_told_that_an_entity_of_a_standby_leaf_is_unknown,
            questions_about_a_leaf_that_is_not_quite_ours_are_refused,
