@@ -45,9 +45,11 @@ bool command_attach(struct cellserver *cs, struct node_id gateway, uint32_t hops
     uint32_t at = entity_find(cs, m.id);
     struct result refusal = {.request = m.request, .id = m.id};
     if (at == NONE || cs->entities[at].status != ENTITY_OWNED) {
+        if (replica_keep_command(cs, m.id, gateway, hops, command)) return true;
         if (forward_command(cs, m.id, gateway, hops, command)) return true;
         cs->stats.not_owner++;
-        refusal.error = at == NONE ? TERRANE_ERR_ENTITY_UNKNOWN : TERRANE_ERR_NOT_OWNER;
+        bool unknown = at == NONE && !replica_holds(cs, m.id);
+        refusal.error = unknown ? TERRANE_ERR_ENTITY_UNKNOWN : TERRANE_ERR_NOT_OWNER;
         send_result(cs, gateway, &refusal);
         return true;
     }
