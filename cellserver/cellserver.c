@@ -419,14 +419,24 @@ void cellserver_census(const struct cellserver *cs, void (*each)(void *context, 
     }
 }
 
+#define CALM_BYTES 1024u
+
+/* Answers to beats are always on their way between a primary and its standby; they are not worth waiting for. */
+static bool is_quiet(const struct peer *peer)
+{
+    if (peer->moves_lost > 0 || peer->resync) return false;
+    if (peer->info.role != ROLE_CELLSERVER) return session_idle(peer->session);
+    return session_queued_bytes(peer->session) <= CALM_BYTES;
+}
+
 bool cellserver_calm(const struct cellserver *cs)
 {
     if (!cs->has_world || cs->stats.leaving > 0 || cs->stats.pending > 0 || cs->stats.standby_waiting > 0) return false;
     if (cs->moved_count > 0 || cs->touched_count > 0) return false;
     if (cs->stats.fenced > 0 || cs->straying_count > 0 || replicas_waiting(cs->ghosts) > 0) return false;
+    if (replica_is_ending(cs)) return false;
     for (uint32_t i = 0; i < cs->peer_count; i++) {
-        const struct peer *peer = &cs->peers[i];
-        if (peer->used && (peer->moves_lost > 0 || peer->resync || !session_idle(peer->session))) return false;
+        if (cs->peers[i].used && !is_quiet(&cs->peers[i])) return false;
     }
     return true;
 }

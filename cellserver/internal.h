@@ -501,6 +501,7 @@ void replica_stands(struct cellserver *cs, struct writer *w);       /* writes he
 void replica_peer_gone(struct cellserver *cs, struct node_id node); /* proved dead */
 void replica_sync(struct cellserver *cs);                           /* after a map change */
 void replica_close_all(struct cellserver *cs);
+bool replica_is_ending(const struct cellserver *cs); /* some copy is to be promoted, or to go, in a while */
 struct held_leaf *replica_find(const struct cellserver *cs, struct quadkey key); /* NULL: no standby leaf */
 void replica_free(struct cellserver *cs, struct held_leaf *leaf);
 /* With the next ack the peer hears that we are no standby of its leaf. */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #define ASK_EVERY_US        UINT64_C(1000000) /* for a snapshot, while none comes */
+#define RETIRED_KEEP_US     UINT64_C(1000000) /* or two leases: a copy whose leaf has another standby now */
 #define HELD_MAX            (2u * LIMIT_ENTITIES)
 #define COMMANDS_KEPT_BYTES (1u << 20) /* a leaf, until it is promoted: a lease's worth; then they are refused */
 
@@ -70,7 +71,7 @@ static void held_empty(struct cellserver *cs, struct held_leaf *leaf)
     leaf->seq = leaf->acked = 0;
 }
 
-void replica_free(struct cellserver *cs, struct held_leaf *leaf)
+static void early_refuse(struct cellserver *cs, struct held_leaf *leaf)
 {
     for (uint32_t i = 0; i < leaf->early_count; i++) {
         uint32_t peer = peer_find(cs, leaf->early[i].node);
@@ -79,6 +80,12 @@ void replica_free(struct cellserver *cs, struct held_leaf *leaf)
         peer_feed_release(cs, peer, leaf->early[i].feed);
         leaf_refuse_subscription(cs, peer, &m);
     }
+    leaf->early_count = 0;
+}
+
+void replica_free(struct cellserver *cs, struct held_leaf *leaf)
+{
+    early_refuse(cs, leaf);
     held_empty(cs, leaf);
     if (leaf->promoting) cs->held.promoting--;
     held_commands_free(leaf->commands, leaf->command_count);
@@ -273,6 +280,29 @@ void replica_beat(struct cellserver *cs, uint32_t peer, uint64_t stamp)
     cs->held.due = true;
 }
 
+/* The leaf goes on elsewhere. A successor as its standby may not be level before the primary dies: until it is, nobody
+ * is told of anything that is not in our copy, so that is kept for a while and may still be promoted. */
+static void held_follow(struct cellserver *cs, struct held_leaf *leaf, const struct leaf_owner *owner)
+{
+    bool mine = node_id_equal(owner->standby, cs->options.info.node);
+    bool same = node_id_equal(owner->primary, leaf->primary);
+    if (owner->epoch < leaf->epoch || (same && mine && leaf->retired_us == 0)) return;
+    if (!same || mine || !leaf->level) {
+        replica_free(cs, leaf);
+    } else if (leaf->retired_us == 0) {
+        leaf->retired_us = cs->now_us;
+        early_refuse(cs, leaf);
+    }
+}
+
+bool replica_is_ending(const struct cellserver *cs)
+{
+    for (uint32_t i = 0; i < cs->held.count; i++) {
+        if (cs->held.leaves[i].retired_us != 0 || cs->held.leaves[i].promoting) return true;
+    }
+    return false;
+}
+
 /* After a map change: whom we stand by for, and which leaves have become ours. */
 void replica_sync(struct cellserver *cs)
 {
@@ -288,9 +318,8 @@ void replica_sync(struct cellserver *cs)
             promote_begin(cs, leaf);
         } else if (leaf->promoting) {
             replica_free(cs, leaf); /* its acks were refused: another standby of the same leaf begins */
-        } else if (owner->epoch >= leaf->epoch &&
-                   (!node_id_equal(owner->primary, leaf->primary) || !node_id_equal(owner->standby, self))) {
-            replica_free(cs, leaf);
+        } else {
+            held_follow(cs, leaf, owner);
         }
     }
     for (uint32_t i = 0; i < cs->map.now.leaf_count; i++) {
@@ -310,7 +339,7 @@ static uint32_t acks_write(struct cellserver *cs, struct node_id primary, struct
     uint32_t count = 0, kept = 0;
     for (uint32_t i = 0; i < s->count; i++) {
         struct held_leaf *leaf = &s->leaves[i];
-        if (!leaf->used || leaf->promoting || !node_id_equal(leaf->primary, primary)) continue;
+        if (!leaf->used || leaf->promoting || leaf->retired_us != 0 || !node_id_equal(leaf->primary, primary)) continue;
         if (leaf->ask) {
             leaf->ask = false;
             const struct leaf_owner *owner = ownership_leaf(&cs->map, leaf->key);
@@ -356,8 +385,12 @@ void replica_flush(struct cellserver *cs)
 
 void replica_ack_tick(struct cellserver *cs)
 {
+    uint64_t keep_us = 2 * cs->lease_us > RETIRED_KEEP_US ? 2 * cs->lease_us : RETIRED_KEEP_US;
     for (uint32_t i = 0; i < cs->held.count; i++) {
         struct held_leaf *leaf = &cs->held.leaves[i];
+        if (leaf->used && leaf->retired_us != 0 && !leaf->promoting && cs->now_us - leaf->retired_us >= keep_us) {
+            replica_free(cs, leaf);
+        }
         bool waits = leaf->used && !leaf->level && !leaf->promoting && !leaf->incoming.active;
         if (!waits || cs->now_us - leaf->asked_us < ASK_EVERY_US) continue;
         leaf->ask = true;

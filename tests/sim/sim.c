@@ -65,7 +65,7 @@ static void start_coordinator(struct sim *sim, struct member *m)
                                           .leaf_count = plan->leaf_count,
                                           .expect_servers = plan->servers,
                                           .lease_us = plan->lease_us,
-                                          .no_standbys = true, /* until the cell servers stand by */
+                                          .no_standbys = plan->faults != FAULTS_DEATHS, /* not yet under all faults */
                                           .storeless = plan->storeless};
     enum terrane_error error = coordinator_open(&options, &m->coordinator);
     CHECK(error == TERRANE_ERR_OK);

@@ -220,6 +220,21 @@ START_TEST(the_map_back_at_the_former_primary_frees_the_replica)
 }
 END_TEST
 
+START_TEST(a_copy_whose_successor_was_not_level_in_time_is_promoted)
+{
+    open_rig();
+    level_with(stand_item(7, 0, 1000, 1000, 0));
+    s.map[0].epoch++;
+    s.map[0].standby = stand_node[STAND_THIRD];
+    stand_map(&s);
+    stand_tick(&s);
+    stand_primary_dies(&s); /* and leaf 0 comes to us after all */
+    ck_assert(serves(0));
+    ck_assert_uint_eq(stand_owned(&s, 7).count, 1);
+    stand_close(&s);
+}
+END_TEST
+
 START_TEST(a_repeated_enter_is_known_after_the_promotion)
 {
     open_rig();
@@ -545,8 +560,10 @@ START_TEST(a_promoted_leaf_with_a_place_past_its_border_hands_over)
 }
 END_TEST
 
-SUITE_MAIN("cellserver_promote", a_leaf_of_a_dead_primary_is_served_and_published_in_the_same_step,
-           a_leaf_without_a_replica_opens_empty, a_silent_primary_is_replaced_only_when_its_last_ack_is_stale,
+SUITE_MAIN("cellserver_promote", a_copy_whose_successor_was_not_level_in_time_is_promoted,
+           whatever_the_former_primary_still_says_is_refused_under_its_own_epoch,
+           a_leaf_of_a_dead_primary_is_served_and_published_in_the_same_step, a_leaf_without_a_replica_opens_empty,
+           a_silent_primary_is_replaced_only_when_its_last_ack_is_stale,
            beats_that_are_not_acked_any_more_do_not_put_it_off, a_release_is_enough_and_what_came_before_it_counts,
            a_release_that_comes_before_the_map_is_remembered_for_that_ownership_only,
            a_release_of_a_stranger_is_ignored, a_promoted_standby_never_acks_that_leaf_again,
