@@ -47,6 +47,31 @@ static uint32_t heir_of(const struct coordinator *c, uint32_t primary)
     return fit ? heir : NONE;
 }
 
+/* The standby before the present one, if it still has its copy; NONE: there is none. */
+static uint32_t former_of(const struct coordinator *c, const struct leaf *leaf)
+{
+    uint32_t former = leaf->former.v == 0 ? NONE : member_find(c, leaf->former);
+    bool has = former != NONE && member_fate(c, former) == FATE_SERVES &&
+               c->members[former].lists_us <= leaf->former_us + STOOD_US;
+    return has ? former : NONE;
+}
+
+/* Dead, and the present standby was not level: it may have got so in the last moment, and then says so at once. Only
+ * with proof of death: a silent primary might live on by the acks of the present standby. */
+static bool fail_over_to_former(struct coordinator *c, uint32_t at)
+{
+    struct leaf *leaf = &c->leaves[at];
+    uint32_t former = former_of(c, leaf);
+    if (former == NONE) return false;
+    if (leaf->lost_us == 0) leaf->lost_us = c->now_us;
+    uint64_t from_us = leaf->lost_us + c->options.lease_us / 2;
+    if (c->now_us >= from_us)
+        plan_leaf(c, at, former, NONE, "its server is dead, its standby not level: to the one before, which was");
+    else
+        assign_at(c, from_us);
+    return true;
+}
+
 static void fail_over_dead(struct coordinator *c, uint32_t at, uint32_t primary, uint32_t standby)
 {
     struct leaf *leaf = &c->leaves[at];
@@ -56,6 +81,8 @@ static void fail_over_dead(struct coordinator *c, uint32_t at, uint32_t primary,
         plan_leaf(c, at, standby, NONE, "its server is dead, its standby is level");
         return;
     }
+    c->awaits_level = true;
+    if (fail_over_to_former(c, at)) return;
     if (there && may_be_level(c, leaf, standby)) return;
     uint32_t heir = heir_of(c, primary);
     plan_leaf(c, at, heir, NONE,

@@ -100,6 +100,9 @@ struct leaf {
     uint64_t stands_us;      /* since when its standby is its standby */
     uint64_t stood_us;       /* when its standby last said that it is level */
     uint32_t stood_epoch;    /* and under which epoch */
+    struct node_id former;   /* the last level standby, as long as no other got level; NODE_NONE: none */
+    uint32_t former_epoch;   /* under which it was */
+    uint64_t former_us;      /* when it last said so */
     uint32_t load;           /* entities, as its owner said last */
     const char *why_primary, *why_standby; /* plan.c: static text */
 };

@@ -83,8 +83,24 @@ static void member_kept(struct coordinator *c, uint32_t index)
     if (saved_as == MEMBER_DEAD) member_free(c, index);
 }
 
+/* A level standby that another replaces keeps its copy for a while; until that one is level the primary answers nobody,
+ * so the copy lacks nothing that anybody was promised. */
+static void note_former(struct coordinator *c, struct leaf *leaf)
+{
+    bool moves = !node_id_equal(leaf->owner.primary, leaf->next.primary);
+    bool other = !node_id_equal(leaf->owner.standby, leaf->next.standby);
+    if (moves || leaf->next.standby.v == 0) {
+        leaf->former = NODE_NONE;
+    } else if (other && leaf_level(c, leaf)) {
+        leaf->former = leaf->owner.standby;
+        leaf->former_epoch = leaf->owner.epoch;
+        leaf->former_us = c->now_us;
+    }
+}
+
 static void leaf_kept(struct coordinator *c, struct leaf *leaf)
 {
+    note_former(c, leaf);
     bool moves = !node_id_equal(leaf->owner.primary, leaf->next.primary);
     uint32_t former = moves && leaf->owner.primary.v != 0 ? member_find(c, leaf->owner.primary) : NONE;
     if (former != NONE) c->members[former].lost_rev = c->rev + 1; /* what is told next */

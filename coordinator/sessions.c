@@ -46,11 +46,14 @@ static void take_stands(struct coordinator *c, const struct member *m, struct he
         uint32_t at = coordinator_leaf_find(c, stand.leaf);
         if (at == NONE) continue;
         struct leaf *leaf = &c->leaves[at];
+        bool formerly = node_id_equal(leaf->former, m->info.node) && stand.epoch == leaf->former_epoch;
+        if (formerly) leaf->former_us = c->now_us;
         bool its = node_id_equal(leaf->owner.standby, m->info.node) && stand.epoch == leaf->owner.epoch;
         if (!its) continue;
         bool news = !leaf_level(c, leaf);
         leaf->stood_epoch = stand.epoch;
         leaf->stood_us = c->now_us;
+        leaf->former = NODE_NONE;
         if (news && c->awaits_level) c->members_changed = true;
     }
 }

@@ -212,7 +212,12 @@ static void share_out(struct choice *o, const struct want *wants, uint32_t count
 /* Whether this leaf may lose its standby for a better one now: if it has a whole copy there, only a few may. */
 static bool may_change(struct choice *o, const struct leaf *leaf)
 {
+    const struct member *m = &o->c->members[primary_of(o->c, leaf)];
     if (!leaf_level(o->c, leaf)) return true;
+    if (o->c->now_us > m->heard_us + o->c->options.lease_us / 2) { /* it may be dead already */
+        assign_at(o->c, o->c->now_us + o->c->options.lease_us / 2);
+        return false;
+    }
     if (o->in_flight >= VOLUNTARY_MAX) {
         o->c->awaits_level = true;
         assign_at(o->c, o->c->now_us + COPY_US);

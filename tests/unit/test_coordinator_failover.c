@@ -299,6 +299,73 @@ START_TEST(a_restarted_coordinator_does_not_promote_before_it_knows_who_is_level
 }
 END_TEST
 
+/* Says for each leaf of `before` that `t` stood by for that it still has that copy. */
+static void stands_as_before(struct fixture *f, struct tester *t, const struct leaf_owner *before)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < 16; i++) count += before[i].standby.v == t->info.node.v;
+    struct heartbeat beat = {.term = t->map.term, .rev = t->map.rev, .stamp = f->now_us};
+    writer_clear(&f->message);
+    heartbeat_begin(&f->message, &beat);
+    heartbeat_stands(&f->message, count);
+    for (uint32_t i = 0; i < 16; i++) {
+        if (before[i].standby.v != t->info.node.v) continue;
+        heartbeat_add_stand(&f->message, &(struct leaf_stand){before[i].leaf, before[i].epoch});
+    }
+    ck_assert_int_eq(session_push_fast(t->session, f->message.data, f->message.size), TERRANE_ERR_OK);
+    tester_flush(f, t, t->session);
+}
+
+START_TEST(a_death_while_a_better_standby_is_not_level_yet_falls_back_to_the_one_before)
+{
+    static struct fixture f;
+    struct leaf_owner before[16];
+    struct coordinator_options options = fixture_protected(2);
+    fixture_open(&f, &options);
+    struct tester *a = tester_join(&f, ROLE_CELLSERVER, "cell-1", 101);
+    struct tester *b = tester_join(&f, ROLE_CELLSERVER, "cell-2", 102);
+    fixture_run(&f, 600 * MS);
+    leaves_copy(before, a);
+    struct tester *far = tester_new(&f, ROLE_CELLSERVER, "cell-3", 103);
+    snprintf(far->info.host, sizeof far->info.host, "elsewhere");
+    far->unlevel = true;
+    tester_hello(&f, far);
+    ck_assert_uint_eq(stands_of(&a->map, far), 16);
+    dies(&f, a);
+    for (uint32_t i = 0; i < 10; i++) {
+        fixture_run(&f, 25 * MS);
+        stands_as_before(&f, b, before);
+    }
+    for (uint32_t i = 0; i < 16; i++) ck_assert_uint_eq(tester_leaf(b, i).primary.v, 102);
+    fixture_close(&f);
+}
+END_TEST
+
+START_TEST(no_standby_is_changed_for_a_better_one_while_its_server_is_quiet)
+{
+    static struct fixture f;
+    struct coordinator_options options = fixture_protected(2);
+    options.lease_us = 1000 * MS;
+    fixture_open(&f, &options);
+    struct tester *a = tester_join(&f, ROLE_CELLSERVER, "cell-1", 101);
+    struct tester *b = tester_join(&f, ROLE_CELLSERVER, "cell-2", 102);
+    fixture_run(&f, 600 * MS);
+    a->cut = true;
+    fixture_run(&f, 600 * MS); /* not lapsed yet */
+    struct tester *far = tester_new(&f, ROLE_CELLSERVER, "cell-3", 103);
+    snprintf(far->info.host, sizeof far->info.host, "elsewhere");
+    tester_hello(&f, far);
+    fixture_run(&f, 300 * MS);
+    for (uint32_t i = 0; i < 16; i++) {
+        struct leaf_owner leaf = tester_leaf(b, i);
+        if (leaf.primary.v == 101) ck_assert_uint_eq(leaf.standby.v, 102);
+    }
+    fixture_run(&f, 600 * MS);
+    for (uint32_t i = 0; i < 16; i++) ck_assert_uint_eq(tester_leaf(b, i).primary.v, 102);
+    fixture_close(&f);
+}
+END_TEST
+
 SUITE_MAIN("coordinator_failover", proof_of_death_promotes_the_level_standbys_at_once_in_one_save,
            a_silent_server_is_replaced_by_level_standbys_and_gets_nothing_back_when_it_returns,
            a_standby_that_is_not_level_is_not_promoted_while_its_server_may_come_back,
@@ -308,4 +375,6 @@ SUITE_MAIN("coordinator_failover", proof_of_death_promotes_the_level_standbys_at
            a_death_while_a_save_is_under_way_is_acted_upon_when_it_is_over,
            a_second_death_after_the_copies_are_level_again_loses_nothing,
            a_new_incarnation_proves_the_death_of_the_former_one_and_stands_by,
-           a_restarted_coordinator_does_not_promote_before_it_knows_who_is_level)
+           a_restarted_coordinator_does_not_promote_before_it_knows_who_is_level,
+           a_death_while_a_better_standby_is_not_level_yet_falls_back_to_the_one_before,
+           no_standby_is_changed_for_a_better_one_while_its_server_is_quiet)
