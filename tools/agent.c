@@ -15,7 +15,7 @@
 
 #define RESTART_MS   100u
 #define WAIT_US_MOST 5000000u
-#define OLD_US       5000000u /* who has lived so long has not failed at its start */
+#define OLD_US       2000000u /* who has lived so long has not failed at its start */
 #define HOLD_LOOK_US 50000u
 
 struct agent {

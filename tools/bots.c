@@ -17,7 +17,7 @@
 
 static struct flags {
     const char *coordinator, *query, *listen, *crowds;
-    uint64_t bots, seed, gateways, events, queries, states, window, patience;
+    uint64_t bots, seed, gateways, events, queries, states, churn, window, patience;
     double seconds, calm_every, radius, speed, band;
     uint32_t workload, updates;
     bool deaths, json;
@@ -146,6 +146,13 @@ static const struct config_field fields[] = {
      .min = 0,
      .max = 10000,
      .help = "New states a second; each must be whole and the last one in the next calm."},
+    {.name = "churn",
+     .kind = CONFIG_UINT,
+     .value = &flags.churn,
+     .preset = "0",
+     .min = 0,
+     .max = 10000,
+     .help = "Bots a second that leave the world and enter it again."},
     {.name = "queries",
      .kind = CONFIG_UINT,
      .value = &flags.queries,
@@ -182,7 +189,7 @@ static const char summary[] =
     "events_wrong (false or missing see, unsee, update or map event; blinks is a part of it), gaps and gaps_unrepaired "
     "(in streams of servers\n"
     "and gateways), ticks and ticks_late (of the servers), bytes_per_move (region frames with topic and nng's 8-byte\n"
-    "header, over the moves in them, while bots move).\n"
+    "header, over the moves in them, while bots move), failovers (regions that a standby has taken over).\n"
     "Exit code 0 only if nothing is wrong.";
 
 static volatile bool stop;
@@ -200,6 +207,14 @@ static struct recording read_crowds(void)
     return recording;
 }
 
+/* What was found wrong since the last time: when it was found is a part of it. */
+static void print_new_faults(const struct checker *checker)
+{
+    static uint32_t shown;
+    for (const char *fault; (fault = checker_fault(checker, shown)) != NULL; shown++)
+        fprintf(stderr, "wrong: %s\n", fault);
+}
+
 static void progress(const struct trial *t, double seconds, uint64_t moves, uint64_t handoffs)
 {
     const struct swarm *s = t->swarm;
@@ -211,6 +226,7 @@ static void progress(const struct trial *t, double seconds, uint64_t moves, uint
             " late ticks  %" PRIu64 " calms  %" PRIu64 " wrong\n",
             seconds, stats.own, moves, handoffs, (double)stats.seen_pairs / s->options.bots, s->ticks_late, t->calms,
             wrong);
+    print_new_faults(s->checker);
 }
 
 /* Moves until the next calm, with a line a second. */
@@ -256,14 +272,12 @@ static void run(struct trial *t)
 
 static void print_faults(const struct trial *t)
 {
-    const char *fault;
     if (t->swarm->fault[0] != '\0') fprintf(stderr, "told: %s\n", t->swarm->fault);
     if (t->uncounted > 0)
         fprintf(stderr, "%" PRIu64 " censuses failed, the last one: %s\n", t->uncounted,
                 terrane_error_text(t->census_error));
     if (t->end.silent > 0) fprintf(stderr, "a server or the coordinator did not answer in the end\n");
-    for (uint32_t i = 0; (fault = checker_fault(t->swarm->checker, i)) != NULL; i++)
-        fprintf(stderr, "wrong: %s\n", fault);
+    print_new_faults(t->swarm->checker);
     const struct checker_counts *c = checker_counts(t->swarm->checker);
     const struct hearing_counts *h = hearing_counts(t->swarm->hearing);
     const struct question_counts *q = questions_counts(t->swarm->questions);
@@ -276,14 +290,14 @@ static void print_faults(const struct trial *t)
     fprintf(stderr,
             "wrong: lost %" PRIu64 " doubled %" PRIu64 " misplaced %" PRIu64 " states %" PRIu64 " views %" PRIu64
             " positions %" PRIu64 "; seen twice %" PRIu64 " unsee %" PRIu64 " update %" PRIu64 " foreign %" PRIu64
-            "; blinks: unsee %" PRIu64 " see %" PRIu64 "; moving: missing %" PRIu64 " false %" PRIu64
+            " churn %" PRIu64 "; blinks: unsee %" PRIu64 " see %" PRIu64 "; moving: missing %" PRIu64 " false %" PRIu64
             "; events: missed %" PRIu64 " false %" PRIu64 " twice %" PRIu64 " unknown %" PRIu64
             "; questions: failed %" PRIu64 " unanswered %" PRIu64 " missing %" PRIu64 " false %" PRIu64
             " unknown %" PRIu64 "\n",
             t->lost, t->doubled, t->misplaced, t->states_wrong, t->views_wrong, t->positions_wrong, c->seen_twice,
-            c->unseen_unsee, c->unseen_update, c->foreign, c->unseen_near, c->seen_far, c->moving_missing,
-            c->moving_false, h->missed, h->false_heard, h->twice, h->unknown, q->failed, t->unanswered, q->missing,
-            q->false_found, q->unknown);
+            c->unseen_unsee, c->unseen_update, c->foreign, t->swarm->churn_wrong, c->unseen_near, c->seen_far,
+            c->moving_missing, c->moving_false, h->missed, h->false_heard, h->twice, h->unknown, q->failed,
+            t->unanswered, q->missing, q->false_found, q->unknown);
 }
 
 static void print_result(const struct trial *t)
@@ -297,10 +311,11 @@ static void print_result(const struct trial *t)
            t->end.ticks, t->end.ticks_late, trial_bytes_per_move(t));
     printf(",\"misplaced\":%" PRIu64 ",\"states_wrong\":%" PRIu64 ",\"queries_wrong\":%" PRIu64 ",\"calms\":%" PRIu64
            ",\"views_checked\":%" PRIu64 ",\"settle_ms_worst\":%" PRIu64 ",\"bot_ticks\":%" PRIu64
-           ",\"bot_ticks_late\":%" PRIu64 ",\"blinks\":%" PRIu64 ",\"questions_failed\":%" PRIu64 "}\n",
+           ",\"bot_ticks_late\":%" PRIu64 ",\"blinks\":%" PRIu64 ",\"questions_failed\":%" PRIu64
+           ",\"churned\":%" PRIu64 ",\"failovers\":%" PRIu64 "}\n",
            t->misplaced, t->states_wrong, trial_queries_wrong(t), t->calms, t->views, t->settle_ms_worst, s->ticks,
            s->ticks_late, checker_counts(s->checker)->unseen_near + checker_counts(s->checker)->seen_far,
-           questions_counts(s->questions)->failed);
+           questions_counts(s->questions)->failed, s->churned, t->end.promotions - t->begin.promotions);
 }
 
 /* Ids that another seed's bots do not have: the seed's hash above, a bot's number below. */
@@ -321,6 +336,7 @@ static struct swarm *open_swarm(const struct recording *recording)
                                     .updates = flags.updates == 1 || (flags.updates == 0 && flags.bots <= UPDATES_MOST),
                                     .events_per_s = (uint32_t)flags.events,
                                     .states_per_s = (uint32_t)flags.states,
+                                    .churn_per_s = (uint32_t)flags.churn,
                                     .stop = &stop,
                                     .crowd = {.recording = recording,
                                               .workload = (enum crowd_workload)flags.workload,

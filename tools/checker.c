@@ -152,6 +152,11 @@ void checker_place(struct checker *c, uint32_t bot, struct position position)
     c->positions[bot] = position;
 }
 
+void checker_blur(struct checker *c, uint32_t bot)
+{
+    c->paths[c->sample_now][bot] = UINT32_C(3) << (c->options.world.resolution_bits - 1); /* from corner to corner */
+}
+
 struct position checker_position(const struct checker *c, uint32_t bot)
 {
     return c->positions[bot];
@@ -177,6 +182,13 @@ static bool blinks(const struct checker *c, uint64_t observer, uint64_t subject,
     uint32_t a = bot_of(c, observer), b = bot_of(c, subject);
     if (a == UINT32_MAX || b == UINT32_MAX || c->sample_count < CHECKER_SAMPLES || !c->placed[b]) return false;
     return verdict_of(c, a, b, PRESENT_SLACK) == wrong;
+}
+
+static void tell_blink(struct checker *c, uint64_t observer, uint64_t subject, const char *what)
+{
+    struct position a = c->positions[bot_of(c, observer)], b = c->positions[bot_of(c, subject)];
+    tell(c, "%" PRIu64 " at (%d, %d) was told to %s %" PRIu64 " at (%d, %d), against the whole window", observer, a.x,
+         a.y, what, subject, b.x, b.y);
 }
 
 static uint32_t lower_bound(const struct seen *s, uint64_t id)
@@ -219,7 +231,7 @@ void checker_see(struct checker *c, uint64_t observer, uint64_t subject)
     }
     if (blinks(c, observer, subject, MUST_NOT_SEE)) {
         c->counts.seen_far++;
-        tell(c, "%" PRIu64 " was told to see %" PRIu64 ", which is far for the whole window", observer, subject);
+        tell_blink(c, observer, subject, "see");
     }
     ARRAY_RESERVE(s->ids, s->room, (size_t)s->count + 1);
     memmove(s->ids + at + 1, s->ids + at, (s->count - at) * sizeof *s->ids);
@@ -240,7 +252,7 @@ void checker_unsee(struct checker *c, uint64_t observer, uint64_t subject)
     }
     if (blinks(c, observer, subject, MUST_SEE)) {
         c->counts.unseen_near++;
-        tell(c, "%" PRIu64 " was told to unsee %" PRIu64 ", which is near for the whole window", observer, subject);
+        tell_blink(c, observer, subject, "unsee");
     }
     s->count--;
     memmove(s->ids + at, s->ids + at + 1, (s->count - at) * sizeof *s->ids);

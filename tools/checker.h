@@ -53,6 +53,8 @@ uint64_t checker_id(const struct checker *c, uint32_t bot);
 
 /* A bot's true position. The first one makes it part of the world. */
 void checker_place(struct checker *c, uint32_t bot, struct position position);
+/* It leaves the world or comes into it: for the whole window from now on nothing is known of where it is. */
+void checker_blur(struct checker *c, uint32_t bot);
 struct position checker_position(const struct checker *c, uint32_t bot);
 
 /* Callbacks. Blinks are looked for once there are CHECKER_SAMPLES samples. */

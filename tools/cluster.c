@@ -157,6 +157,7 @@ void cluster_sums_add(struct cluster_sums *to, const struct cluster_sums *from)
     to->gaps_open += from->gaps_open;
     to->ticks += from->ticks;
     to->ticks_late += from->ticks_late;
+    to->promotions += from->promotions;
     to->silent += from->silent;
 }
 

@@ -37,7 +37,8 @@ struct cluster { /* zero-initialise, then cluster_open */
 struct cluster_sums {
     uint64_t owned, ghosts, leaving, moves, handoffs_in, handoffs_out;
     uint64_t frames, frame_bytes, frame_moves, gaps, gaps_open, ticks, ticks_late;
-    uint64_t silent; /* servers that have not answered */
+    uint64_t promotions; /* the coordinator's */
+    uint64_t silent;     /* servers that have not answered */
 };
 
 #define CLUSTER_URLS_TEXT (CLUSTER_URLS * LIMIT_URL)

@@ -104,12 +104,13 @@ static bool passes(enum terrane_error error)
 
 static void print_progress(const char *server, const struct answer *answer, double seconds)
 {
-    if (answer->error != TERRANE_ERR_OK)
-        fprintf(stderr, "%6.1f s  %s: %s%s%s\n", seconds, server, terrane_error_text(answer->error),
-                answer->text[0] != '\0' ? ": " : "", answer->text);
-    else
-        fprintf(stderr, "%6.1f s  %s: %u regions left%s%s\n", seconds, server, answer->done.count,
-                answer->text[0] != '\0' ? ": " : "", answer->text);
+    bool refused = answer->error != TERRANE_ERR_OK, explained = answer->text[0] != '\0';
+    fprintf(stderr, "%6.1f s  %s: ", seconds, server);
+    if (refused)
+        fprintf(stderr, "%s%s", terrane_error_text(answer->error), explained ? ": " : "");
+    else if (!explained)
+        fprintf(stderr, "%u regions are left", answer->done.count);
+    fprintf(stderr, "%s\n", answer->text);
 }
 
 static struct answer drain(struct cluster *c, const char *server, uint64_t began_us)

@@ -57,11 +57,37 @@ static void on_event(void *context, uint64_t observer, const struct terrane_even
     if (event->code == EVENT_CODE) hearing_heard(gate->swarm->hearing, observer, event->payload, event->payload_size);
 }
 
+static void set_stay(struct swarm *s, uint32_t bot, enum stay stay)
+{
+    s->away = s->away + (stay != STAY_HERE) - (s->stays[bot] != STAY_HERE);
+    s->stays[bot] = (uint8_t)stay;
+    checker_blur(s->checker, bot);
+}
+
+/* The answer to a leave or enter of the churn. */
+static void churn_done(struct swarm *s, uint32_t bot, enum terrane_error error)
+{
+    bool leaving = s->stays[bot] == STAY_LEAVING;
+    if (error != TERRANE_ERR_OK) {
+        s->churn_wrong++;
+        note_fault(s, leaving ? "a leave" : "an enter", s->options.first_id + bot, terrane_error_text(error));
+    }
+    s->churned += !leaving;
+    set_stay(s, bot, leaving ? STAY_AWAY : STAY_HERE);
+}
+
 static void on_done(void *context, uint64_t request, enum terrane_operation operation, uint64_t id,
                     enum terrane_error error)
 {
     const struct gate *gate = context;
     struct swarm *s = gate->swarm;
+    uint64_t bot = id - s->options.first_id;
+    if (bot < s->options.bots && s->stays != NULL &&
+        ((operation == TERRANE_LEAVE && s->stays[bot] == STAY_LEAVING) ||
+         (operation == TERRANE_ENTER && s->stays[bot] == STAY_ENTERING))) {
+        churn_done(s, (uint32_t)bot, error);
+        return;
+    }
     if (operation == TERRANE_LEAVE) return;
     if (operation == TERRANE_QUERY || operation == TERRANE_FIND)
         questions_done(s->questions, gate->index, request, error != TERRANE_ERR_OK);
@@ -134,6 +160,7 @@ void swarm_close(struct swarm *s)
     if (s == NULL) return;
     for (uint32_t i = 0; i < s->options.gateways; i++) terrane_close(s->gates[i].session);
     for (uint32_t i = 0; i < s->options.gateways; i++) free(s->gates[i].told);
+    free(s->stays);
     crowd_close(s->crowd);
     checker_close(s->checker);
     hearing_close(s->hearing);
@@ -224,7 +251,7 @@ enum terrane_error swarm_ready(struct swarm *s, uint32_t timeout_ms)
     return TERRANE_ERR_OK;
 }
 
-static enum terrane_error enter_bot(struct swarm *s, uint32_t bot)
+static enum terrane_error enter_bot(struct swarm *s, uint32_t bot, bool first)
 {
     uint8_t state[CHECKER_STATE_MAX];
     struct terrane_entity entity = {.id = s->options.first_id + bot,
@@ -232,7 +259,7 @@ static enum terrane_error enter_bot(struct swarm *s, uint32_t bot)
                                     .kind = 1 + (uint32_t)crowd_workload_of(s->crowd, bot),
                                     .state = state};
     struct position p = place_of(s, bot);
-    entity.state_size = checker_state(entity.id, 0, state);
+    entity.state_size = first ? checker_state(entity.id, 0, state) : checker_renew(s->checker, bot, state);
     entity.yaw = crowd_place(s->crowd, bot).yaw;
     swarm_coordinates(s, p, &entity.x, &entity.y);
     checker_place(s->checker, bot, p);
@@ -252,17 +279,49 @@ enum terrane_error swarm_enter(struct swarm *s, uint32_t timeout_ms)
             return TERRANE_ERR_TIMED_OUT;
         }
         for (uint32_t i = 0; i < ENTER_EACH && given < s->options.bots && given - s->entered < ENTER_OPEN; i++) {
-            enum terrane_error error = enter_bot(s, given++);
+            enum terrane_error error = enter_bot(s, given++, true);
             if (error == TERRANE_ERR_OK) continue;
             note_fault(s, "the enter", s->options.first_id + given - 1, terrane_error_text(error));
             return error;
         }
         swarm_run(s, loop_now_us() + 5000);
     }
+    s->stays = calloc(s->options.bots, sizeof *s->stays);
+    CHECK(s->stays != NULL);
     return TERRANE_ERR_OK;
 }
 
 /* Running */
+
+void swarm_blur_away(struct swarm *s)
+{
+    for (uint32_t bot = 0; s->away > 0 && bot < s->options.bots; bot++)
+        if (s->stays[bot] != STAY_HERE) checker_blur(s->checker, bot);
+}
+
+static void leave_bot(struct swarm *s, uint32_t bot)
+{
+    uint64_t request;
+    if (s->stays[bot] != STAY_HERE) return;
+    enum terrane_error error = terrane_leave(swarm_gate_of(s, bot)->session, s->options.first_id + bot, &request);
+    if (error == TERRANE_ERR_OK)
+        set_stay(s, bot, STAY_LEAVING);
+    else if (error != TERRANE_ERR_NOT_READY)
+        note_fault(s, "a leave", s->options.first_id + bot, terrane_error_text(error));
+}
+
+/* Whoever is away and not under way comes back where its path has led meanwhile. */
+static void return_bots(struct swarm *s)
+{
+    for (uint32_t bot = 0; s->away > 0 && bot < s->options.bots; bot++) {
+        if (s->stays[bot] != STAY_AWAY) continue;
+        enum terrane_error error = enter_bot(s, bot, false);
+        if (error == TERRANE_ERR_OK)
+            set_stay(s, bot, STAY_ENTERING);
+        else if (error != TERRANE_ERR_NOT_READY)
+            note_fault(s, "an enter", s->options.first_id + bot, terrane_error_text(error));
+    }
+}
 
 void swarm_emit(struct swarm *s)
 {
@@ -315,6 +374,7 @@ static void renew_state(struct swarm *s)
 {
     uint8_t state[CHECKER_STATE_MAX];
     uint32_t bot = dice_below(&s->dice, s->options.bots);
+    if (s->stays[bot] != STAY_HERE) return;
     size_t size = checker_renew(s->checker, bot, state);
     uint64_t request;
     enum terrane_error error =
@@ -327,7 +387,7 @@ static void move_all(struct swarm *s)
     crowd_step(s->crowd, (double)s->tick_us / 1e6);
     for (uint32_t bot = 0; bot < s->options.bots; bot++) {
         struct position now = place_of(s, bot), before = checker_position(s->checker, bot);
-        if (now.x == before.x && now.y == before.y) continue;
+        if ((now.x == before.x && now.y == before.y) || s->stays[bot] != STAY_HERE) continue;
         double x, y;
         swarm_coordinates(s, now, &x, &y);
         enum terrane_error error = terrane_move(swarm_gate_of(s, bot)->session, s->options.first_id + bot, x, y, 0,
@@ -355,6 +415,9 @@ static void tick(struct swarm *s, uint64_t now_us)
     for (; s->event_debt >= 1; s->event_debt -= 1) swarm_emit(s);
     s->state_debt += s->options.states_per_s * tick_s;
     for (; s->state_debt >= 1; s->state_debt -= 1) renew_state(s);
+    s->churn_debt += s->options.churn_per_s * tick_s;
+    return_bots(s);
+    for (; s->churn_debt >= 1; s->churn_debt -= 1) leave_bot(s, dice_below(&s->dice, s->options.bots));
 }
 
 void swarm_poll(struct swarm *s)
@@ -367,6 +430,7 @@ void swarm_run(struct swarm *s, uint64_t until_us)
     struct pollfd fds[SWARM_GATEWAYS];
     for (uint32_t i = 0; i < s->options.gateways; i++)
         fds[i] = (struct pollfd){.fd = terrane_fd(s->gates[i].session), .events = POLLIN};
+    return_bots(s);
     for (;;) {
         uint64_t now_us = loop_now_us();
         if (s->moving && s->tick_due_us == 0) s->tick_due_us = now_us;

@@ -24,8 +24,12 @@ struct swarm_options {
     bool updates;               /* take the update callback */
     struct crowd_options crowd; /* recording, workload, speed, band, seed; the rest is filled here */
     uint32_t events_per_s, states_per_s;
+    uint32_t churn_per_s;      /* bots that leave the world and enter it again */
     const volatile bool *stop; /* set by a signal: swarm_run returns early */
 };
+
+/* Where a bot stands in its life. */
+enum stay { STAY_HERE, STAY_LEAVING, STAY_AWAY, STAY_ENTERING };
 
 struct gate {
     struct swarm *swarm;
@@ -49,10 +53,13 @@ struct swarm {
     uint64_t ticks, ticks_late; /* the swarm's own */
     uint64_t moves;             /* positions that changed and were given to the library */
     uint32_t entered, refused;
-    uint64_t entities_lost; /* errors that say so */
+    uint8_t *stays;                /* enum stay of each bot, once all are in */
+    uint32_t away;                 /* bots that are not STAY_HERE */
+    uint64_t churned, churn_wrong; /* left and came back; answers that should not be */
+    uint64_t entities_lost;        /* errors that say so */
     bool moving;
-    double event_debt, state_debt; /* parts of one that are due */
-    char fault[320];               /* the first error that a session or request told */
+    double event_debt, state_debt, churn_debt; /* parts of one that are due */
+    char fault[320];                           /* the first error that a session or request told */
 };
 
 /* Opens the sessions. Errors: as terrane_open; s->fault says more. */
@@ -69,6 +76,8 @@ enum terrane_error swarm_enter(struct swarm *s, uint32_t timeout_ms) TERRANE_MUS
 void swarm_run(struct swarm *s, uint64_t until_us);
 /* What is due now, without waiting. */
 void swarm_poll(struct swarm *s);
+/* Tells the checker that nothing is known of where those are who are away; in each sample. */
+void swarm_blur_away(struct swarm *s);
 /* An event at a random bot's place; the hearing expects who is near. */
 void swarm_emit(struct swarm *s);
 /* A circle, a rectangle or a find, around or of a random bot. Only while nobody moves. False: it was refused at once.

@@ -13,7 +13,7 @@
 
 #define ASK_MS 500u /* a server that does not answer holds up the bots no longer */
 
-/* What one incarnation of a cell server has counted, as it said last. */
+/* What one incarnation of a cell server, or of the coordinator, has counted, as it said last. */
 struct incarnation {
     char node[20];
     struct cluster_sums sums;
@@ -166,7 +166,8 @@ void trial_calm(struct trial *t)
     struct swarm *s = t->swarm;
     uint64_t began_us = loop_now_us(), until_us = began_us + t->patience_ms * UINT64_C(1000);
     s->moving = false;
-    swarm_run(s, began_us + LOOK_EACH_US);
+    do swarm_run(s, loop_now_us() + LOOK_EACH_US);
+    while (s->away > 0 && loop_now_us() < until_us);
     uint64_t look_us = loop_now_us(); /* looking takes its own time, which is not the cluster's */
     while (!look(t, false)) {
         if (look_us >= until_us) {
@@ -190,7 +191,9 @@ void trial_calm(struct trial *t)
 uint64_t trial_sample(struct trial *t, uint64_t now_us)
 {
     struct checker *checker = t->swarm->checker;
+    swarm_blur_away(t->swarm);
     checker_sample(checker);
+    swarm_blur_away(t->swarm);
     checker_measure(checker);
     /* An event may take the forgiven delay to be heard, and a hearer's place as long to be known where it is told: the
      * long window still reaches back before the event. */
@@ -215,6 +218,8 @@ static struct incarnation *incarnation_of(struct trial *t, const char *node)
 static bool ask_all(struct trial *t)
 {
     if (cluster_refresh_all(t->cluster, ASK_MS) != TERRANE_ERR_OK) return false;
+    const struct document *map = &t->cluster->map;
+    incarnation_of(t, document_text(map, 0, "node"))->sums.promotions = document_count(map, 0, "promotions");
     for (uint32_t i = 0; i < t->cluster->server_count; i++) {
         const struct cluster_server *s = &t->cluster->servers[i];
         if (s->answered) incarnation_of(t, document_text(&s->status, 0, "node"))->sums = cluster_server_sums(s);

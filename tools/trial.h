@@ -29,7 +29,7 @@ struct trial {
     enum terrane_error census_error;                 /* of the last census */
     struct cluster_sums begin, end;                  /* at the first tick and at the end, of all incarnations */
 
-    struct incarnation *incarnations; /* of cell servers that have ever answered */
+    struct incarnation *incarnations; /* of servers that have ever answered */
     uint32_t incarnation_count, incarnation_room;
 };
 

@@ -28,11 +28,11 @@
 
 static struct flags {
     const char *crowds, *run_dir;
-    uint64_t servers, coordinators, bots, seed, split_depth, depth, feeds, gateways, port, events, queries, states,
-        tick_hz, window, patience, lease_ms, restart_ms, first_group;
+    uint64_t servers, bots, churn, seed, split_depth, depth, feeds, gateways, port, events, queries, states, tick_hz,
+        window, patience, lease_ms, restart_ms, first_group;
     double seconds, radius, radius_max, speed, band, calm_every, hysteresis;
     uint32_t workload, view_mode, updates;
-    bool deaths, json;
+    bool deaths, standbys, json;
 } flags;
 
 static const char *const updates[] = {"auto", "on", "off", NULL};
@@ -60,7 +60,6 @@ static const char *const modes[] = {"radius", "block", NULL};
 
 static const struct config_field fields[] = {
     UINT_FIELD("servers", servers, "4", 1, LOCAL_SERVERS, "Cell servers."),
-    UINT_FIELD("coordinators", coordinators, "1", 1, LOCAL_COORDINATORS, "Coordinators: one leads, the others wait."),
     UINT_FIELD("bots", bots, "10000", 0, 200000, "Bots that move, look and check; 0: none."),
     DOUBLE_FIELD("for", seconds, "0", 0, 1e9, "SECONDS", "How long bots move; 0: until SIGINT or SIGTERM."),
     UINT_FIELD("seed", seed, "1", 0, 0, "Who is where and does what."),
@@ -83,6 +82,7 @@ static const struct config_field fields[] = {
     UINT_FIELD("gateways", gateways, "2", 1, 16, "Gateway sessions that share the bots."),
     UINT_FIELD("events", events, "5", 0, 50, "Map events a second."),
     UINT_FIELD("states", states, "20", 0, 10000, "New states a second."),
+    UINT_FIELD("churn", churn, "0", 0, 10000, "Bots a second that leave the world and enter it again."),
     UINT_FIELD("queries", queries, "20", 0, 100000, "Queries asked in each calm."),
     {.name = "updates",
      .kind = CONFIG_CHOICE,
@@ -102,12 +102,12 @@ static const struct config_field fields[] = {
      .choices = modes,
      .help = "Views by radius or by 3x3 cells."},
     UINT_FIELD("tick-hz", tick_hz, "20", 10, 60, "Ticks a second."),
-    UINT_FIELD(
-        "lease-ms", lease_ms, "0", 0, 10000,
-        "A server that is silent so long is replaced, unless its end is seen before; 0: as the coordinator has it."),
+    UINT_FIELD("lease-ms", lease_ms, "250", 100, 10000,
+               "A server that is silent so long is replaced, unless its end is seen before."),
     UINT_FIELD("first-group", first_group, "0", 0, 4000000000,
                "Each server runs under a group id of its own from here on, so that a packet filter tells them apart: "
                "for trials, as root; 0: no."),
+    BOOL_FIELD("standbys", standbys, "1", "Each region has a live copy on another server; --no-standbys: none has."),
     BOOL_FIELD("deaths", deaths, "0", "Somebody will kill processes: passed on to the bots."),
     UINT_FIELD("restart-ms", restart_ms, "100", 1, 5000,
                "Who dies is started again after so long; twice as long each time it dies young, up to 5 s."),
@@ -123,7 +123,6 @@ static struct up {
     struct child bots; /* pid 0: none */
     char run_dir[256], programs[512];
     bool temporary;
-    uint64_t failovers;
     char result[CHILD_LINE]; /* the bots' last line */
 } up;
 
@@ -187,7 +186,6 @@ static void start_cluster(void)
                                     .programs = up.programs,
                                     .run_dir = up.run_dir,
                                     .servers = flags.servers,
-                                    .coordinators = flags.coordinators,
                                     .port = flags.port,
                                     .depth = flags.depth,
                                     .split_depth = flags.split_depth,
@@ -196,6 +194,7 @@ static void start_cluster(void)
                                     .entities = flags.bots / flags.servers * 2 + 4096,
                                     .lease_ms = flags.lease_ms,
                                     .restart_ms = flags.restart_ms,
+                                    .no_standbys = !flags.standbys,
                                     .first_group = flags.first_group,
                                     .radius_max = flags.radius_max,
                                     .hysteresis = flags.hysteresis,
@@ -211,7 +210,7 @@ static void print_places(struct cluster *cluster)
     const char *feed = document_first(&cluster->map, feeds) != DOCUMENT_NONE
                            ? cluster->map.values[document_first(&cluster->map, feeds)].text
                            : "";
-    const char *inboxes = up.local.inboxes, *queries = up.local.queries;
+    const char *inbox = up.local.inbox, *query = up.local.query;
     fprintf(stderr,
             "coordinator  %s   queries %s   map feed tcp://127.0.0.1:%u\n"
             "redis        %s\n"
@@ -221,9 +220,9 @@ static void print_places(struct cluster *cluster)
             "             nngcat --sub0 --dial %s --subscribe r/ --hex\n"
             "             redis-cli -p %s hgetall 'terrane:{terrane}:map'\n"
             "logs         %s\n",
-            inboxes, queries, (unsigned)strtoul(strchr(queries + sizeof "tcp:", ':') + 1, NULL, 10) + 1,
-            up.local.redis_address, feed, first->name, up.programs, inboxes, up.programs, inboxes, feed,
-            strchr(up.local.redis_address, ':') + 1, up.run_dir);
+            inbox, query, (unsigned)strtoul(strrchr(query, ':') + 1, NULL, 10) + 1, up.local.redis_address, feed,
+            first->name, up.programs, inbox, up.programs, inbox, feed, strchr(up.local.redis_address, ':') + 1,
+            up.run_dir);
 }
 
 /* A coordinator has stored a map in which every region has a server. */
@@ -231,7 +230,7 @@ static void await_map(void)
 {
     struct cluster cluster;
     uint64_t until_us = loop_now_us() + READY_MS * UINT64_C(1000);
-    cluster_open(&cluster, up.local.queries);
+    cluster_open(&cluster, up.local.query);
     for (;;) {
         enum terrane_error error = cluster_refresh(&cluster, 500);
         if (error == TERRANE_ERR_OK && cluster_ready(&cluster, flags.servers)) break;
@@ -253,8 +252,8 @@ static void start_bots(void)
     char *argv[] = {format("%s/terrane", up.programs),
                     (char *)"bots",
                     (char *)"--json",
-                    format("--coordinator=%s", up.local.inboxes),
-                    format("--query=%s", up.local.queries),
+                    format("--coordinator=%s", up.local.inbox),
+                    format("--query=%s", up.local.query),
                     format("--bots=%" PRIu64, flags.bots),
                     format("--for=%.17g", flags.seconds),
                     format("--seed=%" PRIu64, flags.seed),
@@ -270,6 +269,7 @@ static void start_bots(void)
                     format("--events=%" PRIu64, flags.events),
                     format("--queries=%" PRIu64, flags.queries),
                     format("--states=%" PRIu64, flags.states),
+                    format("--churn=%" PRIu64, flags.churn),
                     format("--updates=%s", updates[flags.updates]),
                     flags.deaths ? (char *)"--deaths" : NULL,
                     NULL};
@@ -307,15 +307,6 @@ static void end_bots(void)
     (void)bots_run(); /* what it said last */
 }
 
-/* What the coordinator knows of its own term; deaths before it are in the log. */
-static void count_failovers(void)
-{
-    struct cluster cluster;
-    cluster_open(&cluster, up.local.queries);
-    if (cluster_refresh(&cluster, 1000) == TERRANE_ERR_OK) up.failovers = document_count(&cluster.map, 0, "promotions");
-    cluster_close(&cluster);
-}
-
 static void stop_all(void)
 {
     child_signal(&up.bots, SIGTERM);
@@ -343,15 +334,14 @@ static void print_result(void)
 {
     size_t size = strlen(up.result);
     if (size == 0 || up.result[size - 1] != '}') return;
-    printf("%.*s,\"deaths\":%" PRIu64 ",\"failovers\":%" PRIu64 "}\n", (int)size - 1, up.result,
-           agent_deaths(up.local.agent), up.failovers);
+    printf("%.*s,\"deaths\":%" PRIu64 "}\n", (int)size - 1, up.result, agent_deaths(up.local.agent));
 }
 
 int command_up(int argc, char **argv)
 {
     command_configure(
         NAME,
-        "Runs Redis, coordinators, cell servers and bots that check what they see, and stops them again. Who of\n"
+        "Runs Redis, a coordinator, cell servers and bots that check what they see, and stops them again. Who of\n"
         "them dies (but the bots) is started again; deaths are counted.\n"
         "The world is smaller than a coordinator's default, and crowds lie near its middle lines, so that\n"
         "thousands of entities change their server within half a minute.",
@@ -372,7 +362,6 @@ int command_up(int argc, char **argv)
     watch();
     end_bots();
     int code = outcome();
-    count_failovers();
     stop_all();
     fprintf(stderr, "CPU seconds: bots %.1f\n", up.bots.cpu_s);
     local_report_cpu(&up.local);

@@ -129,6 +129,30 @@ START_TEST(who_has_moved_since_the_last_measure_may_be_seen_or_unseen)
 }
 END_TEST
 
+START_TEST(who_leaves_or_comes_may_be_seen_or_not_until_the_window_has_passed)
+{
+    struct checker *c = right_world();
+    uint32_t near = somebody(3, true), far = somebody(3, false);
+    for (uint32_t i = 0; i < CHECKER_SAMPLES; i++) checker_sample(c);
+    checker_measure(c);
+    checker_blur(c, near);
+    checker_blur(c, far);
+    checker_unsee(c, FIRST + 3, FIRST + near);
+    checker_see(c, FIRST + 3, FIRST + far);
+    for (uint32_t i = 1; i < CHECKER_SAMPLES; i++) {
+        checker_sample(c);
+        checker_moving(c);
+        ck_assert_uint_eq(checker_counts(c)->unseen_near + checker_counts(c)->seen_far, 0);
+        ck_assert_uint_eq(checker_counts(c)->moving_missing + checker_counts(c)->moving_false, 0);
+    }
+    checker_sample(c);
+    checker_moving(c);
+    ck_assert_uint_gt(checker_counts(c)->moving_missing, 0);
+    ck_assert_uint_gt(checker_counts(c)->moving_false, 0);
+    checker_close(c);
+}
+END_TEST
+
 START_TEST(the_band_between_see_and_unsee_is_tolerated_and_its_ends_are_exact)
 {
     struct checker *c = checker(VIEW_RADIUS);
@@ -373,7 +397,8 @@ END_TEST
 SUITE_MAIN("checker", a_right_world_passes_all_checks, a_missing_and_a_false_subject_are_found_in_the_calm,
            the_band_between_see_and_unsee_is_tolerated_and_its_ends_are_exact,
            a_blink_of_who_was_near_or_far_for_the_whole_window_is_found,
-           who_has_moved_since_the_last_measure_may_be_seen_or_unseen, block_views_are_exact_in_cells,
+           who_has_moved_since_the_last_measure_may_be_seen_or_unseen,
+           who_leaves_or_comes_may_be_seen_or_not_until_the_window_has_passed, block_views_are_exact_in_cells,
            a_library_whose_view_differs_from_its_callbacks_is_found, each_breach_of_pairing_is_counted_by_its_kind,
            while_moving_a_lasting_fault_is_found_and_a_late_change_is_not, what_happens_between_two_samples_is_forgiven,
            the_grid_finds_as_many_missing_as_brute_force, the_census_finds_lost_doubled_misplaced_and_changed_entities,
