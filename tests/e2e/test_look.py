@@ -12,7 +12,7 @@ redis_port = cluster.words("redis ")[1].split(":")[1]
 feed = cluster.words("a feed ")[2]
 cluster.await_moving()
 
-status = run("status", "--coordinator", inbox)
+status = run("status", "--coordinator", inbox, "--wait-protected", "40000")
 check(status.returncode == 0, status.stderr)
 check("4 servers, 2 gateways, 64 regions (0 without a server, 0 unprotected), 400 entities" in status.stdout, status.stdout)
 status = json.loads(run("status", "--query", queries, "--json", "--interval", "0.5").stdout)

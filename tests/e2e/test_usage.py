@@ -32,7 +32,7 @@ with tempfile.TemporaryDirectory() as folder:
         (["agent"], "program to run is missing"),
         (["agent", "--coordinator-query", "here", "--", "true"], "here"),
         (["status", "--coordinator", "tcp://127.0.0.1:7070,here"], "here"),
-        (["up", "--coordinators", "9"], "--coordinators"),
+        (["up", "--lease-ms", "9"], "--lease-ms"),
         (["watch", "r/9"], "r/9"),
         (["watch", "x"], "x"),
         (["watch", "r/0", "r/1"], "r/1"),

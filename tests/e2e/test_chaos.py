@@ -1,0 +1,22 @@
+#!/usr/bin/env python3
+"""Cell servers, coordinator, Redis and gateways are killed, stopped and paused one after the other while bots move, one
+of each kind at least; nothing is lost, doubled or seen wrongly. (tests/chaos/chaos.py does the work.)"""
+import json
+import os
+import subprocess
+import sys
+
+from cluster import BUILD, check, passed
+
+CHAOS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "chaos", "chaos.py")
+
+told = subprocess.run([sys.executable, "-B", CHAOS, BUILD, "--seconds", "30", "--bots", "1500", "--seed", "5", "--pace", "1",
+                       "--calm-every", "6", "--least", "6"], stdout=subprocess.PIPE, text=True, timeout=400, check=False)
+lines = told.stdout.strip().splitlines()
+check(told.returncode == 0 and lines, f"exit code {told.returncode}: {told.stdout}")
+result = json.loads(lines[-1])
+check(result["deaths"] >= 3, f"only {result['deaths']} deaths")
+check(result["failovers"] >= 1, "no region was taken over by a standby")
+check(result["calms"] >= 3, f"only {result['calms']} calms")
+print(told.stdout.strip())
+passed()
