@@ -315,6 +315,8 @@ static void enter_answered(struct gateway *g, uint32_t slot, struct node_id from
     if (own->attaching && (refused || result->error == TERRANE_ERR_ENTITY_UNKNOWN)) {
         gateway_request_wait(g, slot, RETRY_US);
         gateway_seek(g, r->own, refused ? SEEK_SOON_US : 0);
+    } else if (r->silent && result->error == TERRANE_ERR_QUEUE_FULL) {
+        gateway_request_wait(g, slot, RETRY_US); /* the game believes it to be in the world; so it waits */
     } else if (own->blank && result->error == TERRANE_ERR_OK) {
         g->counters.malformed++; /* ATTACHED comes before it */
     } else if (own->attaching && result->error == TERRANE_ERR_DETACHED) {

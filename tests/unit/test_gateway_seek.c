@@ -238,6 +238,9 @@ START_TEST(what_is_refused_for_good_is_lost)
     uint64_t request = last_enter(rig, 1).request;
     rig_result(rig, 1, request, 7, TERRANE_ERR_NOT_READY, 0); /* not for good */
     rig_run(rig, 13000);
+    rig_result(rig, 1, request, 7, TERRANE_ERR_QUEUE_FULL, 0);
+    rig_run(rig, 110000);
+    ck_assert_uint_eq(rig_messages(&rig->servers[1], MESSAGE_ENTER), 4);
     ck_assert_uint_eq(rig->told_count, 0);
     rig_result(rig, 1, request, 7, TERRANE_ERR_LIMIT, 0);
     ck_assert_uint_eq(rig_told(rig, TOLD_ERROR), 1);
