@@ -29,6 +29,7 @@ struct told_world {
     struct word queue[2][QUEUE];
     size_t said[2], heard[2];
     uint64_t seq;
+    struct leaf_owner leaves[4];
     bool streamed[SUBJECTS]; /* in the region stream */
 };
 
@@ -98,11 +99,29 @@ static void hand_over(struct told_world *w)
     w->owner = 1 - w->owner;
     w->version++;
     change_view(w, false);
-    struct owner owner = {
-        .id = {OBSERVER}, .version = w->version, .leaf = quadkey_child(QUADKEY_ROOT, (uint32_t)w->owner)};
+    struct owner owner = {.id = {OBSERVER}, .version = w->version, .leaf = w->leaves[0].leaf};
     owner_encode(&w->rig.w, &owner);
     queue_word(w, w->owner);
     tell_whole(w);
+}
+
+/* The map names the present owner for the leaf, be its words heard yet or not. What the other one has said before and
+ * is still to be heard is a deposed owner's. The successor's stream begins anew. */
+static void promote(struct told_world *w)
+{
+    struct rig *rig = &w->rig;
+    rig_give(&w->leaves[0], SERVER(w->owner));
+    rig_map(rig, w->leaves, 4, 4);
+    struct snapshot snapshot = {
+        .stream = STREAM_REGION, .leaf = w->leaves[0].leaf, .epoch = w->leaves[0].since, .seq = ++w->seq, .parts = 1};
+    for (uint32_t i = 0; i < SUBJECTS; i++) snapshot.count += w->streamed[i];
+    snapshot_begin(&rig->w, &snapshot);
+    for (uint32_t i = 0; i < SUBJECTS; i++) {
+        struct entity_record record = {.id = {FIRST + i}, .version = 10 + w->seq, .position = {100, 100, 0}};
+        if (w->streamed[i]) snapshot_add(&rig->w, i, &record);
+    }
+    queue_word(w, w->owner);
+    while (w->heard[w->owner] < w->said[w->owner]) hear(w, w->owner);
 }
 
 /* Some subject enters or leaves the stream, another moves. */
@@ -119,7 +138,7 @@ static void stream(struct told_world *w)
     }
     w->streamed[slot] = !w->streamed[slot];
     if (w->streamed[other] && other != slot) frame_builder_moved(&frame, other, 1, 1);
-    rig_frame(&w->rig, 0, &frame, 1, ++w->seq);
+    rig_frame(&w->rig, 0, &frame, w->leaves[0].since, ++w->seq);
     frame_builder_close(&frame);
 }
 
@@ -132,7 +151,7 @@ static void stream_all(struct told_world *w)
         frame_builder_clear(&frame);
         struct entity_record record = {.id = {FIRST + i}, .version = 10 + w->seq, .position = {100, 100, 0}};
         frame_builder_entered(&frame, i, &record);
-        rig_frame(&w->rig, 0, &frame, 1, ++w->seq);
+        rig_frame(&w->rig, 0, &frame, w->leaves[0].since, ++w->seq);
         frame_builder_close(&frame);
     }
 }
@@ -160,6 +179,7 @@ static void live(uint64_t seed)
     w->version = rig_enter(&w->rig, OBSERVER, 100, 100, 50, 0);
     rig_run(&w->rig, 10000);
     rig_snapshot(&w->rig, 0, 0, 1, w->seq, NULL, 0, 1, 1, 1);
+    rig_quadrants(w->leaves);
     for (int step = 0; step < 250; step++) {
         switch (draw(&w->dice, 8)) {
         case 0: hand_over(w); break;
@@ -174,8 +194,13 @@ static void live(uint64_t seed)
         default: hear(w, (int)draw(&w->dice, 2));
         }
         if (draw(&w->dice, 40) == 0) rig_run(&w->rig, 1000);
+        if (draw(&w->dice, 25) == 0) {
+            hand_over(w);
+            promote(w);
+        }
     }
     while (w->heard[0] < w->said[0] || w->heard[1] < w->said[1]) hear(w, (int)draw(&w->dice, 2));
+    promote(w);
     stream_all(w);
     rig_run(&w->rig, 50000);
     check_end(w, seed);
