@@ -48,6 +48,7 @@ enum terrane_error coordinator_open(const struct coordinator_options *options, s
     CHECK(c != NULL);
     c->options = *options;
     if (c->options.expect_servers == 0) c->options.expect_servers = 1;
+    if (c->options.leader_lease_us == 0) c->options.leader_lease_us = LEADER_LEASE_US;
     if (c->options.lease_us == 0) c->options.lease_us = LEASE_US;
     if (c->options.silence_us == 0) c->options.silence_us = SILENCE_US;
     error = leaves_open(c, fault, sizeof fault);
@@ -118,12 +119,14 @@ void coordinator_step(struct coordinator *c, const struct event *in, uint64_t no
     c->out = out;
     notice_pause(c, now_us);
     switch (in->kind) {
-    case EVENT_START: keep_start(c); break;
+    case EVENT_START: lead_start(c); break;
     case EVENT_MESSAGE:
         if (in->lane == LANE_INBOX) packet_arrived(c, in->bytes, in->size);
         if (in->lane == LANE_QUERY) query_answer(c, in->token, in->bytes, in->size);
         break;
-    case EVENT_STORED: keep_stored(c, in); break;
+    case EVENT_STORED:
+        if (!lead_stored(c, in)) keep_stored(c, in);
+        break;
     case EVENT_PEER_UP:
     case EVENT_PEER_DOWN: link_changed(c, in->node, in->kind == EVENT_PEER_UP); break;
     case EVENT_TICK:
@@ -133,6 +136,7 @@ void coordinator_step(struct coordinator *c, const struct event *in, uint64_t no
     }
     members_check(c);
     farewell_step(c);
+    lead_step(c);
     keep_step(c);
     map_tell(c);
     map_send_due(c);
@@ -146,6 +150,7 @@ uint64_t coordinator_deadline_us(const struct coordinator *c)
     if (c->members_used > 0 && c->due_us == UINT64_MAX) due_us = c->now_us;
     if (c->members_used > 0 && c->last_step_us + pulse_us(c) < due_us) due_us = c->last_step_us + pulse_us(c);
     if (farewell_us < due_us) due_us = farewell_us;
+    if (lead_due_us(c) < due_us) due_us = lead_due_us(c);
     return keep_us < due_us ? keep_us : due_us;
 }
 
@@ -155,6 +160,11 @@ void coordinator_stats(const struct coordinator *c, struct coordinator_stats *ou
     out->term = c->term;
     out->rev = c->rev;
     out->ready = c->ready;
+    out->leads = lead_is_fresh(c) && c->ready;
+    out->leader = c->lead.leader.node;
+    out->stalled = c->lead.stats.stalled;
+    out->deposed = c->lead.stats.deposed;
+    out->restored = c->lead.stats.restored;
     out->leaves = c->leaf_count;
     for (uint32_t i = 0; i < c->leaf_count; i++) {
         bool owned = c->leaves[i].owner.primary.v != 0;

@@ -1,5 +1,6 @@
 /* The coordinator's pure core (common/core.h): who is there, which leaves the world has, who owns each.
  *
+ * Several may run over one store: one leads, the others wait (lead.c).
  * Store before tell: a change of the map goes to the store first (OUTPUT_STORE, fenced by term and epoch) and to the
  * members only after EVENT_STORED. Restarting, it loads the map, takes term + 1, and goes on with the same owners.
  * Memory: opaque, owned by the caller through open/close. */
@@ -18,11 +19,12 @@ struct coordinator_options {
     uint32_t split_depth;         /* all leaves of that depth, if leaf_count is 0 */
     const struct quadkey *leaves; /* else these: they must tile the world exactly */
     uint32_t leaf_count;
-    uint32_t expect_servers; /* first assignment waits for so many cell servers; 0: 1 */
-    uint64_t silence_us;     /* a member not heard for that long is reported as silent; 0: 2,000,000 */
-    uint64_t lease_us;       /* of every member, told by WELCOME; 0: 250,000 */
-    bool no_standbys;        /* leaves have no standby: what a server held is gone with it */
-    bool storeless;          /* no Redis: the map lives in memory only (simulations, trials) */
+    uint32_t expect_servers;  /* first assignment waits for so many cell servers; 0: 1 */
+    uint64_t silence_us;      /* a member not heard for that long is reported as silent; 0: 2,000,000 */
+    uint64_t lease_us;        /* of every member, told by WELCOME; 0: 250,000 */
+    bool no_standbys;         /* leaves have no standby: what a server held is gone with it */
+    uint64_t leader_lease_us; /* of one that leads among several; 0: 2,000,000 */
+    bool storeless;           /* no Redis: the map lives in memory only (simulations, trials) */
 };
 
 /* Errors: CONFIG (world_check, leaves that do not tile the world). */
@@ -35,6 +37,11 @@ void coordinator_close(struct coordinator *c); /* NULL is fine */
 void coordinator_step(struct coordinator *c, const struct event *in, uint64_t now_us, struct outbox *out);
 uint64_t coordinator_deadline_us(const struct coordinator *c); /* UINT64_MAX: none */
 
+/* The process is asked to end: gives the leadership back, so that another need not wait. It has ended in order once
+ * coordinator_left says so, which takes an answer of the store. */
+void coordinator_leave(struct coordinator *c, uint64_t now_us, struct outbox *out);
+bool coordinator_left(const struct coordinator *c);
+
 /* For checkers and status. */
 struct coordinator_stats {
     uint64_t term, rev;
@@ -42,7 +49,10 @@ struct coordinator_stats {
     uint32_t unprotected; /* leaves with an owner and no level standby */
     uint64_t promotions;  /* of standbys, stored */
     uint64_t owned_entities, ticks, ticks_late, refused, stored, store_failures;
-    bool ready; /* the map is loaded or new, and stored */
+    bool ready;                          /* the map is loaded or new, and stored */
+    bool leads;                          /* ready, and its lease of the leadership is fresh */
+    struct node_id leader;               /* as the store said last; NODE_NONE: nobody, or no store */
+    uint64_t stalled, deposed, restored; /* times: lease run out, another took over, all written again */
 };
 void coordinator_stats(const struct coordinator *c, struct coordinator_stats *out);
 /* Calls `each` for every leaf in quadkey order, as stored. */

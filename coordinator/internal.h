@@ -5,6 +5,7 @@
  * order assign.c       a round of decisions; leaves without an owner     failover.c  leaves of the dead, silent and
  * draining standby.c      who stands by for which leaf                      plan.c      what a round makes of each leaf
  *   keep.c         loading, saving, back-off                         map.c       telling the map, whole or changes
+ *   lead.c         which of several coordinators leads; reports that know more than the map
  *   admin.c        the query lane: DEATH, DRAIN                      status.c    STATUS as JSON
  *   coordinator.c  open, close, step
  *
@@ -25,12 +26,14 @@
 
 #define NONE UINT32_MAX
 
+#define LEADER_LEASE_US    UINT64_C(2000000)
 #define LEASE_US           UINT64_C(250000)
 #define MARGIN_MIN_US      UINT64_C(20000) /* beyond the lease; a fifth of it if that is more */
 #define SILENCE_US         UINT64_C(2000000)
 #define GONE_US            UINT64_C(10000000) /* silent members that own nothing leave the map after */
 #define NAME_TAKEN_US      UINT64_C(1000000)  /* a server heard within this keeps its name */
 #define SETTLE_US          UINT64_C(2000000)  /* after a take-over: members say HELLO again within this */
+#define FIND_US            UINT64_C(1500000)  /* within this members find a new leader */
 #define LINGER_US          UINT64_C(2000000)  /* after BYE: repetitions are still acknowledged */
 #define ORPHAN_US          UINT64_C(5000000)  /* leaves without an owner wait so long for a new server */
 #define MAP_EVERY_US       UINT64_C(100000)   /* whole maps to one member, asked for or not */
@@ -104,6 +107,8 @@ struct leaf {
     uint32_t former_epoch;   /* under which it was */
     uint64_t former_us;      /* when it last said so */
     uint32_t load;           /* entities, as its owner said last */
+    struct leaf_owner claim; /* lead.c: what its primary and its standby report under higher epochs than ours */
+    uint32_t claim_standby_epoch;
     const char *why_primary, *why_standby; /* plan.c: static text */
 };
 
@@ -116,11 +121,31 @@ enum keep_state {
     KEEP_REFUSED, /* the store's world is another, or a newer leader has it: this coordinator stays out */
 };
 
+struct lead {
+    bool holds;       /* the store said so last */
+    bool stalled;     /* since stalled_us: the lease has run out */
+    bool asked;       /* a STORE_LEAD is under way */
+    bool giving_back; /* that one gives it back */
+    bool again;       /* the map is to be loaded again when we are told that we lead */
+    bool overtaken;   /* another has led: it is given back before anything else */
+    bool closing, claims;
+    uint64_t token, sent_us, until_us, due_us, stalled_us;
+    uint64_t term_seen;         /* the highest in the store so far */
+    uint64_t term_heard;        /* the highest in a HELLO so far */
+    uint64_t empty_us;          /* since when nobody leads and a map that there was is gone; 0: it is not so */
+    struct store_leader leader; /* as told last */
+    struct {
+        uint64_t stalled, deposed, restored;
+    } stats;
+};
+
 struct coordinator {
     struct coordinator_options options;
+    struct lead lead;
     uint64_t now_us, last_step_us, due_us;
     uint64_t term, rev;
     bool ready;
+    bool led;           /* this leadership has loaded the map */
     uint64_t settle_us; /* nothing is told before */
     struct coordinator_stats stats;
     uint64_t refused[ERRORS_MAX]; /* by error */
@@ -154,8 +179,9 @@ struct coordinator {
 
     enum keep_state keep, keep_failed; /* failed: what is to be repeated */
     uint64_t token, retry_us, backoff_us;
-    uint32_t conflicts; /* in a row */
-    struct writer save; /* the bytes of the save under way */
+    uint32_t conflicts;             /* in a row */
+    struct writer save;             /* the bytes of the save under way */
+    uint64_t saving_rev, saved_rev; /* of the map: under way, and in the store */
 
     struct node_id *gone; /* nodes that the next change of the map takes out */
     uint32_t gone_count, gone_room;
@@ -191,6 +217,8 @@ uint64_t lapse_margin_us(const struct coordinator *c);
 bool member_able(const struct coordinator *c, const struct member *m);
 /* The map names it no longer once the save under way is stored. */
 bool member_goes(const struct member *m);
+void members_listen_anew(struct coordinator *c);
+void members_forget(struct coordinator *c); /* all of them, as if they had never been */
 void members_close(struct coordinator *c);
 bool member_is_server(const struct member *m);
 bool member_to_save(const struct member *m); /* the store has not got it yet */
@@ -244,10 +272,27 @@ void standbys_plan(struct coordinator *c);
 void standbys_close(struct coordinator *c);
 
 /* keep.c */
-void keep_start(struct coordinator *c);
+void keep_lead(struct coordinator *c);   /* we lead: load, take the next term, claim it */
+void keep_follow(struct coordinator *c); /* another does: nothing is ours any more, members included */
+/* Writes all there is. `claim`: under a new term, and nothing is told before. Only while idle. */
+void keep_restore(struct coordinator *c, bool claim);
+bool keep_is_busy(const struct coordinator *c); /* an operation is with the store */
 void keep_stored(struct coordinator *c, const struct event *in);
 void keep_step(struct coordinator *c); /* what is due: a retry, a save of what has changed */
 uint64_t keep_due_us(const struct coordinator *c);
+
+/* lead.c */
+void lead_start(struct coordinator *c);
+bool lead_is_fresh(const struct coordinator *c);                 /* it may decide, save and grant leases */
+bool lead_stored(struct coordinator *c, const struct event *in); /* false: not an answer of its own */
+void lead_step(struct coordinator *c);
+uint64_t lead_due_us(const struct coordinator *c);
+void lead_again(struct coordinator *c);
+void lead_overtaken(struct coordinator *c); /* a later term than ours is in the store */
+void lead_heard_term(struct coordinator *c, uint64_t term);
+void lead_claimed(struct coordinator *c, struct leaf *leaf, const struct leaf_load *load, struct node_id primary);
+void lead_stands(struct coordinator *c, struct leaf *leaf, const struct leaf_stand *stand, struct node_id standby);
+bool lead_adopt(struct coordinator *c); /* sets next and saving; whether something is to be saved */
 
 /* map.c */
 void map_tell(struct coordinator *c);
@@ -255,6 +300,7 @@ void map_send_due(struct coordinator *c);                  /* whole maps to thos
 bool map_open(const struct coordinator *c);                /* the map may be told */
 void map_gone(struct coordinator *c, struct node_id node); /* a listed node is no more */
 void member_needs_map(struct coordinator *c, uint32_t index, bool needs);
+void map_forget(struct coordinator *c); /* nothing has been told, nothing is to be */
 void map_close(struct coordinator *c);
 
 /* admin.c */

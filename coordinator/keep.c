@@ -120,6 +120,7 @@ static void kept(struct coordinator *c)
     c->stats.stored++;
     c->backoff_us = 0;
     c->conflicts = 0;
+    c->saved_rev = c->saving_rev;
     c->keep = KEEP_IDLE;
     for (uint32_t i = 0; i < c->leaf_count; i++) {
         if (c->leaves[i].saving) leaf_kept(c, &c->leaves[i]);
@@ -140,6 +141,7 @@ static void save(struct coordinator *c, bool whole)
 {
     struct store_map head = {
         .term = c->term, .rev = c->rev + 1, .leader = c->options.info.node, .whole = whole, .world = c->options.world};
+    c->saving_rev = head.rev;
     writer_clear(&c->save);
     store_map_begin(&c->save, &head);
     write_leaves(c);
@@ -160,13 +162,41 @@ static void save_whole(struct coordinator *c)
     save(c, true);
 }
 
-void keep_start(struct coordinator *c)
+bool keep_is_busy(const struct coordinator *c)
+{
+    return c->keep == KEEP_LOADING || c->keep == KEEP_SAVING;
+}
+
+void keep_lead(struct coordinator *c)
 {
     if (!c->options.storeless) {
         operate(c, STORE_LOAD);
         return;
     }
     c->term = 1;
+    save_whole(c);
+}
+
+void keep_follow(struct coordinator *c)
+{
+    c->keep = KEEP_NEW;
+    c->ready = false;
+    c->led = false;
+    c->conflicts = 0;
+    c->backoff_us = c->settle_us = c->saved_rev = 0;
+    members_forget(c);
+    map_forget(c);
+    for (uint32_t i = 0; i < c->leaf_count; i++) c->leaves[i].saving = false;
+}
+
+void keep_restore(struct coordinator *c, bool claim)
+{
+    CHECK(c->keep == KEEP_IDLE);
+    if (claim) {
+        c->ready = false;
+        c->told = false;
+        c->leaves_fresh = true;
+    }
     save_whole(c);
 }
 
@@ -254,38 +284,39 @@ static void take_servers(struct coordinator *c, struct store_map *map)
         struct member *m = &c->members[index];
         m->capacity = server.capacity;
         m->saved = true;
-        m->heard_us = c->now_us + SETTLE_US;
+        m->heard_us = c->settle_us > c->now_us ? c->settle_us : c->now_us;
     }
     c->due_us = c->now_us;
 }
 
-static bool deposed(struct coordinator *c, const struct store_map *map)
+/* Long enough for all to find us, and for leases that a former leader granted to run out. */
+static void settle(struct coordinator *c)
 {
-    bool other = !node_id_equal(map->leader, c->options.info.node);
-    if (map->term < c->term || (map->term == c->term && !other)) return false;
-    outbox_log(c->out, LOG_ERROR,
-               "event=deposed term=%" PRIu64 " by=%" PRIu64 " its_term=%" PRIu64
-               " reason=\"another coordinator leads this world; this one serves nobody any more\"",
-               c->term, map->leader.v, map->term);
-    return true;
+    uint64_t wait_us = FIND_US + c->options.lease_us + lapse_margin_us(c);
+    c->settle_us = c->now_us + (wait_us > SETTLE_US ? wait_us : SETTLE_US);
 }
 
-/* At the start, and again after a conflict: then the store knows better, be it that a write of a former leader came
- * late or that somebody emptied it. */
+/* When we begin to lead, and again after a conflict: then the store knows better, be it that a write of a former leader
+ * came late or that somebody emptied it. */
 static void loaded(struct coordinator *c, struct store_map *map)
 {
-    bool led = c->term > 0;
-    c->backoff_us = 0;
-    if (led && deposed(c, map)) {
-        keep_refuse(c);
+    bool led = c->led;
+    if (led && map->term > c->term) {
+        c->keep = KEEP_NEW;
+        lead_overtaken(c);
         return;
     }
+    uint64_t term = c->lead.term_seen > c->lead.term_heard ? c->lead.term_seen : c->lead.term_heard;
+    c->led = true;
+    c->backoff_us = 0;
     for (uint32_t i = 0; i < c->leaf_count; i++) c->leaves[i].saving = false;
     for (uint32_t i = 0; i < c->member_count; i++) c->members[i].saving = MEMBER_FREE, c->members[i].losing = false;
     c->told = false;
     c->leaves_fresh = true;
-    c->term = (map->term > c->term ? map->term : c->term) + 1;
+    if (map->term > term) term = map->term;
+    c->term = (term > c->term ? term : c->term) + 1;
     if (map->term == 0) {
+        if (!led && c->term > 1) settle(c); /* there was a map, and servers that know of it */
         save_whole(c);
         return;
     }
@@ -294,8 +325,8 @@ static void loaded(struct coordinator *c, struct store_map *map)
         keep_refuse(c);
         return;
     }
+    if (!led) settle(c);
     take_servers(c, map);
-    if (!led) c->settle_us = c->now_us + SETTLE_US;
     outbox_log(c->out, LOG_INFO, "event=took_over term=%" PRIu64 " rev=%" PRIu64 " leaves=%u servers=%u", c->term,
                c->rev, c->leaf_count, c->members_used);
     save(c, false); /* claims the term */
@@ -307,7 +338,8 @@ static void conflict(struct coordinator *c)
     c->ready = false;
     outbox_log(c->out, LOG_ERROR, "event=store_conflict term=%" PRIu64 " action=\"load again\"", c->term);
     if (c->conflicts++ < CONFLICTS_MAX) {
-        operate(c, STORE_LOAD);
+        c->keep = KEEP_NEW;
+        lead_again(c);
         return;
     }
     outbox_log(c->out, LOG_ERROR, "event=store_conflict_stays hint=\"look at the world's keys in the store\"");
@@ -333,9 +365,14 @@ void keep_stored(struct coordinator *c, const struct event *in)
 
 void keep_step(struct coordinator *c)
 {
+    if (!lead_is_fresh(c) || c->lead.asked) return;
     if (c->keep == KEEP_WAITING && c->now_us >= c->retry_us)
         operate(c, c->keep_failed == KEEP_LOADING ? STORE_LOAD : STORE_SAVE);
     bool open = c->keep == KEEP_IDLE && c->ready && c->now_us >= c->settle_us;
+    if (open && lead_adopt(c)) {
+        save(c, false);
+        return;
+    }
     /* Without a store a save ends at once and may leave more to decide; it ends, since each round moves states on. */
     while (open && (c->members_changed || c->now_us >= c->assign_due_us)) {
         assign_decide(c);
@@ -347,8 +384,9 @@ void keep_step(struct coordinator *c)
 
 uint64_t keep_due_us(const struct coordinator *c)
 {
+    if (!lead_is_fresh(c) || c->lead.asked) return UINT64_MAX;
     uint64_t due_us = c->keep == KEEP_WAITING ? c->retry_us : UINT64_MAX;
     if (c->keep != KEEP_IDLE || !c->ready) return due_us;
-    if (c->members_changed && c->settle_us < due_us) due_us = c->settle_us;
+    if ((c->members_changed || c->lead.claims) && c->settle_us < due_us) due_us = c->settle_us;
     return c->assign_due_us < due_us ? c->assign_due_us : due_us;
 }

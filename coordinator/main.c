@@ -17,7 +17,7 @@ static struct flags {
     const char *redis, *redis_user, *redis_password;
     bool storeless, standbys;
     double cell_size, origin_x, origin_y, radius_max, hysteresis, handoff_hysteresis, z_range;
-    uint64_t depth, resolution_bits, tick_hz, split_depth, expect_servers, lease_ms;
+    uint64_t depth, resolution_bits, tick_hz, split_depth, expect_servers, lease_ms, leader_lease_ms;
     uint32_t view_mode, edge, log_format, log_level;
 } flags;
 
@@ -64,8 +64,8 @@ static const struct config_field fields[] = {
      .kind = CONFIG_TEXT,
      .value = &flags.redis,
      .preset = "127.0.0.1:6379",
-     .unit = "HOST:PORT",
-     .help = "The Redis server that holds the ownership map."},
+     .unit = "ADDRESS",
+     .help = "The Redis that holds the map: HOST:PORT, unix:PATH or redis-sentinel://HOST:PORT,.../MASTER."},
     {.name = "redis-user",
      .kind = CONFIG_TEXT,
      .value = &flags.redis_user,
@@ -187,6 +187,14 @@ static const struct config_field fields[] = {
      .min = 1,
      .max = LIMIT_NODES,
      .help = "Leaves are first shared out when so many cell servers have joined."},
+    {.name = "leader-lease-ms",
+     .kind = CONFIG_UINT,
+     .value = &flags.leader_lease_ms,
+     .preset = "2000",
+     .min = 300,
+     .max = 60000,
+     .unit = "MS",
+     .help = "Several coordinators: how long one leads without hearing from the store."},
     {.name = "lease-ms",
      .kind = CONFIG_UINT,
      .value = &flags.lease_ms,
@@ -337,6 +345,16 @@ static uint64_t deadline_us(const void *core)
     return coordinator_deadline_us(core);
 }
 
+static void give_back(void *core, uint64_t now_us, struct outbox *out)
+{
+    coordinator_leave(core, now_us, out);
+}
+
+static bool left(const void *core)
+{
+    return coordinator_left(core);
+}
+
 int main(int argc, char **argv)
 {
     read_flags(argc, argv);
@@ -345,6 +363,7 @@ int main(int argc, char **argv)
                                           .split_depth = (uint32_t)flags.split_depth,
                                           .expect_servers = (uint32_t)flags.expect_servers,
                                           .lease_us = flags.lease_ms * 1000,
+                                          .leader_lease_us = flags.leader_lease_ms * 1000,
                                           .no_standbys = !flags.standbys,
                                           .storeless = flags.storeless};
     if (flags.leaves[0] == '\0' && options.split_depth > options.world.depth)
@@ -367,7 +386,9 @@ int main(int argc, char **argv)
         program_fail(PROGRAM, EXIT_USAGE, "these options make no coordinator");
     free(leaves);
     if (!flags.storeless) open_store(shell, &sink);
-    shell_start(shell, &(struct shell_core){.core = coordinator, .step = step, .deadline_us = deadline_us});
+    shell_start(shell,
+                &(struct shell_core){
+                    .core = coordinator, .step = step, .deadline_us = deadline_us, .close = give_back, .closed = left});
     program_ready(PROGRAM, &options.info);
     shell_run(shell);
     program_leave(shell, EXIT_WELL);

@@ -228,6 +228,12 @@ void map_send_due(struct coordinator *c)
     }
 }
 
+void map_forget(struct coordinator *c)
+{
+    c->nodes_fresh = c->leaves_fresh = c->told = false;
+    c->gone_count = c->whole_parts = 0;
+}
+
 void map_close(struct coordinator *c)
 {
     writer_close(&c->whole);

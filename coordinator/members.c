@@ -242,6 +242,10 @@ void member_hello(struct coordinator *c, struct node_id from, struct cursor mess
     enum terrane_error error = hello_decode(message, &hello);
     const char *what = "hello";
     if (error == TERRANE_ERR_OK && (what = info_fault(c, &hello.info, from)) != NULL) error = TERRANE_ERR_MESSAGE_RANGE;
+    if (error == TERRANE_ERR_OK && hello.term > c->term && !c->options.storeless) {
+        lead_heard_term(c, hello.term);
+        error = TERRANE_ERR_NOT_READY;
+    }
     uint32_t index = member_find(c, from);
     if (error == TERRANE_ERR_OK)
         error = index == NONE ? admit(c, &hello.info, &index, &what) : readmit(c, &hello, index, &what);
@@ -377,7 +381,8 @@ static void member_check(struct coordinator *c, uint32_t index)
 {
     struct member *m = &c->members[index];
     if (m->session != NULL && session_deadline_us(m->session) <= c->now_us) member_touch(c, index);
-    if (m->state == MEMBER_ACTIVE || m->state == MEMBER_EXPECTED) member_quiet(c, index);
+    bool there = m->state == MEMBER_ACTIVE || m->state == MEMBER_EXPECTED;
+    if (there && lead_is_fresh(c)) member_quiet(c, index);
     if (m->state != MEMBER_LEAVING) return;
     if (m->released && c->now_us >= m->leaving_us + LINGER_US)
         member_free(c, index);
@@ -401,6 +406,25 @@ void members_check(struct coordinator *c)
 void members_shift(struct coordinator *c, uint64_t span_us)
 {
     for (uint32_t i = 0; i < c->member_count; i++) c->members[i].heard_us += span_us;
+}
+
+/* As if all had been heard just now. */
+void members_listen_anew(struct coordinator *c)
+{
+    for (uint32_t i = 0; i < c->member_count; i++) {
+        if (c->members[i].heard_us < c->now_us) c->members[i].heard_us = c->now_us;
+    }
+    c->due_us = c->now_us;
+    c->members_changed = true;
+}
+
+void members_forget(struct coordinator *c)
+{
+    for (uint32_t i = 0; i < c->member_count; i++) {
+        if (c->members[i].state != MEMBER_FREE) member_free(c, i);
+    }
+    c->ended_count = c->ended_next = 0;
+    table_clear(&c->ended_index);
 }
 
 void members_close(struct coordinator *c)

@@ -29,7 +29,9 @@ static void take_loads(struct coordinator *c, const struct member *m, struct hea
     struct leaf_load load;
     while (heartbeat_next(heartbeat, &load)) {
         uint32_t leaf = coordinator_leaf_find(c, load.leaf);
-        if (leaf == NONE || !node_id_equal(c->leaves[leaf].owner.primary, m->info.node)) continue;
+        if (leaf == NONE) continue;
+        if (heartbeat->term <= c->term) lead_claimed(c, &c->leaves[leaf], &load, m->info.node);
+        if (!node_id_equal(c->leaves[leaf].owner.primary, m->info.node)) continue;
         const struct leaf_owner *owner = &c->leaves[leaf].owner;
         if (load.epoch < owner->since || load.epoch > owner->epoch) continue;
         c->leaves[leaf].load = load.owned;
@@ -48,6 +50,7 @@ static void take_stands(struct coordinator *c, const struct member *m, struct he
         struct leaf *leaf = &c->leaves[at];
         bool formerly = node_id_equal(leaf->former, m->info.node) && stand.epoch == leaf->former_epoch;
         if (formerly) leaf->former_us = c->now_us;
+        if (heartbeat->term <= c->term) lead_stands(c, leaf, &stand, m->info.node);
         bool its = node_id_equal(leaf->owner.standby, m->info.node) && stand.epoch == leaf->owner.epoch;
         if (!its) continue;
         bool news = !leaf_level(c, leaf);
@@ -61,7 +64,7 @@ static void take_stands(struct coordinator *c, const struct member *m, struct he
 /* An echo is a lease. Who has lost a leaf and does not know it yet could go on serving it with one. */
 static bool lease_due(const struct coordinator *c, const struct member *m)
 {
-    if (m->losing || m->withheld_us != 0) return false;
+    if (m->losing || m->withheld_us != 0 || !lead_is_fresh(c)) return false;
     return m->lost_rev == 0 ? m->term == 0 || m->term == c->term : m->term == c->term && m->rev >= m->lost_rev;
 }
 

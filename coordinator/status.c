@@ -126,6 +126,21 @@ static void put_refused(struct coordinator *c)
     json_close(&c->json, '}');
 }
 
+/* As the store said last: null where nobody leads, or there is no store. */
+static void put_leader(struct coordinator *c)
+{
+    const struct store_leader *leader = &c->lead.leader;
+    if (leader->node.v == 0) {
+        json_null(&c->json);
+        return;
+    }
+    json_open(&c->json, '{');
+    json_key(&c->json, "name"), json_text(&c->json, leader->name);
+    json_key(&c->json, "node"), json_id(&c->json, leader->node.v);
+    json_key(&c->json, "inbox"), json_text(&c->json, leader->url);
+    json_close(&c->json, '}');
+}
+
 void coordinator_status_write(struct coordinator *c)
 {
     struct writer *w = &c->json;
@@ -140,6 +155,8 @@ void coordinator_status_write(struct coordinator *c)
     json_key(w, "term"), json_uint(w, stats.term);
     json_key(w, "rev"), json_uint(w, stats.rev);
     json_key(w, "ready"), json_bool(w, stats.ready);
+    json_key(w, "leads"), json_bool(w, stats.leads);
+    json_key(w, "leader"), put_leader(c);
     json_key(w, "stored"), json_uint(w, stats.stored);
     json_key(w, "store_failures"), json_uint(w, stats.store_failures);
     json_key(w, "lease_ms"), json_uint(w, c->options.lease_us / 1000);

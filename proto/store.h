@@ -11,9 +11,9 @@
  *   leaf        [quadkey, epoch, since, primary, standby, feed, primary's name, standby's name]
  *   server      [node_info, capacity]
  * STORE_LEAD carries a store_lead and is answered by a store_leader. One coordinator at a time leads a world: the store
- * keeps its name for ttl_ms, and gives the world to the next who asks after that (at once to the next incarnation of the
- * same name and url). A world without a map goes only to
- * who asks for it even so, so that whoever still has the map in memory can bring it back.
+ * keeps its name for ttl_ms, and gives the world to the next who asks after that (at once to the next incarnation of
+ * the same name and url). A world without a map goes only to who asks for it even so, so that whoever still has the map
+ * in memory can bring it back.
  *
  *   store_lead    [node, name, url, ttl_ms, even_empty]
  *   store_leader  [node, name, url, term, rev]

@@ -107,6 +107,7 @@ static inline void fixture_step(struct fixture *f, struct event in)
     outbox_clear(&f->out);
     coordinator_step(f->core, &in, f->now_us, &f->out);
     for (size_t i = 0; i < f->out.count; i++) fixture_output(f, &f->out.items[i]);
+    if (f->lead_asked) store_release_lead(f);
     if (f->asked && f->mood != MOOD_HOLD) store_release(f);
     while (f->up_count > 0) {
         struct tester *t = &f->testers[f->ups[--f->up_count]];
@@ -166,6 +167,7 @@ static inline void fixture_close(struct fixture *f)
     writer_close(&f->message);
     writer_close(&f->reply);
     writer_close(&f->held);
+    writer_close(&f->lead_held);
     writer_close(&f->late);
     free(f->stored);
     free(f->history);
@@ -182,7 +184,8 @@ static inline void fixture_restart(struct fixture *f)
     writer_clear(&f->late);
     if (f->asked && f->held_save) writer_raw(&f->late, f->held.data, f->held.size);
     f->options.info.node.v++;
-    f->asked = false;
+    f->asked = f->lead_asked = false;
+    f->leader_until_us = 0; /* its lease has run out */
     fixture_start(f);
 }
 
@@ -222,7 +225,7 @@ static inline void tester_hello(struct fixture *f, struct tester *t)
 {
     if (t->greeter == NULL) t->greeter = session_open(&(struct session_options){.self = t->info.node});
     writer_clear(&f->message);
-    hello_encode(&f->message, &(struct hello){.info = t->info, .capacity = t->capacity});
+    hello_encode(&f->message, &(struct hello){.info = t->info, .capacity = t->capacity, .term = t->term});
     ck_assert_int_eq(session_push_fast(t->greeter, f->message.data, f->message.size), TERRANE_ERR_OK);
     /* What bears the same name may be replaced by it. */
     for (uint32_t i = 0; i < TESTERS_MAX; i++) {

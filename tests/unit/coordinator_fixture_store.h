@@ -29,8 +29,8 @@ struct tester {
     struct node_id coordinator;
     struct welcome welcome;
     struct ownership map;
-    uint64_t heard_us, hello_us, welcome_us;
-    uint64_t lease_us; /* until when its lease goes: from the stamps that were echoed */
+    uint64_t heard_us, hello_us, welcome_us, term; /* term: that it says in HELLO */
+    uint64_t lease_us;                             /* until when its lease goes: from the stamps that were echoed */
     uint32_t welcomes, beats, asks, maps, stood;
     uint64_t checked_term, checked_rev;
     struct heartbeat beat;
@@ -62,6 +62,13 @@ struct fixture {
     bool slow;     /* getting level takes until the next lists */
     enum store_mood mood;
     bool asked, held_save; /* a store operation waits for its answer */
+    bool deaf;             /* the store does not answer who leads */
+    struct fixture *store; /* whose store it is; NULL: its own */
+    struct store_leader leader;
+    uint64_t leader_until_us, leads, given_back;
+    bool lead_asked;
+    uint64_t lead_token;
+    struct writer lead_held;
     uint64_t stored_term, stored_rev, saves, loads, logs, warnings;
     struct node_id stored_leader;
     struct world stored_world;
@@ -83,8 +90,39 @@ static inline void fixture_step(struct fixture *f, struct event in);
 
 /* ---- the store ---- */
 
-static inline enum terrane_error store_save(struct fixture *f, const uint8_t *bytes, size_t size)
+static inline struct fixture *store_of(struct fixture *f)
 {
+    return f->store == NULL ? f : f->store;
+}
+
+/* As the script in io/store_values.c. */
+static inline struct store_leader store_lead(struct fixture *asker, const uint8_t *bytes, size_t size)
+{
+    struct fixture *f = store_of(asker);
+    struct store_lead m;
+    ck_assert_int_eq(store_lead_decode(bytes, size, &m), TERRANE_ERR_OK);
+    if (asker->now_us >= f->leader_until_us) f->leader = (struct store_leader){0};
+    bool heir = strcmp(f->leader.name, m.name) == 0 && strcmp(f->leader.url, m.url) == 0;
+    if (heir && !node_id_equal(f->leader.node, m.node)) f->leader = (struct store_leader){0};
+    bool free = f->leader.node.v == 0, its = node_id_equal(f->leader.node, m.node);
+    if ((free || its) && m.ttl_ms == 0) {
+        f->given_back += its;
+        f->leader = (struct store_leader){0};
+    } else if (its || (free && (f->stored_term > 0 || m.even_empty))) {
+        f->leader = (struct store_leader){.node = m.node};
+        memcpy(f->leader.name, m.name, sizeof m.name);
+        memcpy(f->leader.url, m.url, sizeof m.url);
+        f->leader_until_us = asker->now_us + m.ttl_ms * MS;
+    }
+    struct store_leader answer = f->leader;
+    answer.term = f->stored_term;
+    answer.rev = f->stored_term == 0 ? 0 : f->stored_rev;
+    return answer;
+}
+
+static inline enum terrane_error store_save(struct fixture *asker, const uint8_t *bytes, size_t size)
+{
+    struct fixture *f = store_of(asker);
     struct store_map m, again;
     struct store_leaf leaf;
     struct store_server server;
@@ -130,8 +168,9 @@ static inline enum terrane_error store_save(struct fixture *f, const uint8_t *by
     return TERRANE_ERR_OK;
 }
 
-static inline void store_answer(struct fixture *f, enum terrane_error error, bool save)
+static inline void store_answer(struct fixture *asker, enum terrane_error error, bool save)
 {
+    struct fixture *f = store_of(asker);
     struct writer w = {0};
     if (!save && error == TERRANE_ERR_OK) {
         store_map_begin(&w, &(struct store_map){.term = f->stored_term,
@@ -145,9 +184,27 @@ static inline void store_answer(struct fixture *f, enum terrane_error error, boo
         for (uint32_t i = 0; i < f->server_count; i++) store_add_server(&w, &f->servers[i]);
         store_list(&w, 0);
     }
-    f->asked = false;
+    asker->asked = false;
     fixture_step(
-        f, (struct event){.kind = EVENT_STORED, .token = f->token, .error = error, .bytes = w.data, .size = w.size});
+        asker,
+        (struct event){.kind = EVENT_STORED, .token = asker->token, .error = error, .bytes = w.data, .size = w.size});
+    writer_close(&w);
+}
+
+/* Answers who leads; at once, unless the store is deaf: then it fails. */
+static inline void store_release_lead(struct fixture *f)
+{
+    struct writer w = {0};
+    struct event in = {.kind = EVENT_STORED, .token = f->lead_token, .error = TERRANE_ERR_STORE_UNAVAILABLE};
+    if (!f->deaf) {
+        struct store_leader leader = store_lead(f, f->lead_held.data, f->lead_held.size);
+        store_leader_encode(&w, &leader);
+        in.error = TERRANE_ERR_OK;
+        in.bytes = w.data;
+        in.size = w.size;
+    }
+    f->lead_asked = false;
+    fixture_step(f, in);
     writer_close(&w);
 }
 
@@ -170,7 +227,15 @@ static inline void store_release(struct fixture *f)
 
 static inline void store_asked(struct fixture *f, const struct output *output)
 {
-    ck_assert_msg(!f->asked, "two store operations at once");
+    ck_assert_msg(!f->asked && !f->lead_asked, "two store operations at once");
+    if (output->operation == STORE_LEAD) {
+        f->leads++;
+        f->lead_asked = true;
+        f->lead_token = output->token;
+        writer_clear(&f->lead_held);
+        writer_raw(&f->lead_held, outbox_bytes(&f->out, output), output->size);
+        return;
+    }
     f->asked = true;
     f->token = output->token;
     f->held_save = output->operation == STORE_SAVE;
@@ -217,10 +282,11 @@ static inline void told_check(struct fixture *f, const struct ownership *map)
             step_check(f, highest, leaf);
             *highest = (struct history){.owner = *leaf};
         }
-        if (f->options.storeless || f->stored_count == 0) continue; /* 0: somebody emptied it */
-        at = table_get(&f->stored_index, leaf->leaf.v);
+        const struct fixture *s = f->store == NULL ? f : f->store;
+        if (f->options.storeless || s->stored_count == 0) continue; /* 0: somebody emptied it */
+        at = table_get(&s->stored_index, leaf->leaf.v);
         HOLDS(at != TABLE_NONE);
-        const struct leaf_owner *stored = &f->stored[at].owner;
+        const struct leaf_owner *stored = &s->stored[at].owner;
         HOLDS(stored->epoch >= leaf->epoch);
         if (stored->epoch == leaf->epoch)
             HOLDS(stored->primary.v == leaf->primary.v && stored->standby.v == leaf->standby.v &&

@@ -201,31 +201,9 @@ START_TEST(a_stored_map_that_does_not_tile_the_world_is_refused)
 }
 END_TEST
 
-START_TEST(a_newer_leader_in_the_store_silences_this_one)
-{
-    static struct fixture f;
-    struct coordinator_options options = fixture_options();
-    fixture_open(&f, &options);
-    struct tester *a = tester_join(&f, ROLE_CELLSERVER, "cell-1", 101);
-    fixture_run(&f, 500 * MS);
-    f.stored_term = 9;
-    struct tester *b = tester_join(&f, ROLE_CELLSERVER, "cell-2", 102);
-    fixture_run(&f, 500 * MS);
-    ck_assert(!fixture_stats(&f).ready);
-    uint32_t beats = a->beats;
-    uint64_t saves = f.saves;
-    fixture_run(&f, 3000 * MS);
-    ck_assert_uint_eq(a->beats, beats);
-    ck_assert_uint_eq(f.saves, saves);
-    ck_assert_ptr_null(ownership_node(&a->map, b->info.node));
-    fixture_close(&f);
-}
-END_TEST
-
 SUITE_MAIN("coordinator_store", nothing_is_told_before_the_store_has_it,
            a_failing_store_is_asked_again_with_back_off_and_the_told_map_is_served,
            a_restart_keeps_owners_and_epochs_under_the_next_term,
            a_restart_tells_the_map_of_the_new_term_when_all_had_time_to_come_back,
            an_emptied_store_is_filled_again_with_the_next_change, a_restarted_cluster_gets_its_leaves_back_by_name,
-           another_world_in_the_store_is_refused, a_stored_map_that_does_not_tile_the_world_is_refused,
-           a_newer_leader_in_the_store_silences_this_one)
+           another_world_in_the_store_is_refused, a_stored_map_that_does_not_tile_the_world_is_refused)
