@@ -37,6 +37,8 @@ struct rig {
     uint32_t feed_count[RIG_SERVERS];
     uint64_t published, published_bytes;
     uint32_t querying; /* replies seen */
+    bool cut;          /* nothing passes between the servers */
+    bool deaf;         /* the coordinator echoes nothing */
     struct writer reply;
 };
 
@@ -96,6 +98,7 @@ static inline void rig_deliver(struct rig *rig, uint32_t from, const struct outp
     uint64_t lost;
     for (uint32_t to = 0; to < RIG_SERVERS; to++) {
         if (!node_id_equal(item->node, rig_node(to))) continue;
+        if (rig->cut) return;
         rig_step(rig, to, &(struct event){.kind = EVENT_MESSAGE, .bytes = bytes, .size = item->size});
         return;
     }
@@ -195,7 +198,7 @@ static inline void rig_tick(struct rig *rig)
 {
     rig->now_us += 50000;
     for (uint32_t i = 0; i < RIG_SERVERS; i++) {
-        heartbeat_begin(&rig->w, &(struct heartbeat){.term = 1, .rev = 1, .echo = rig->now_us});
+        heartbeat_begin(&rig->w, &(struct heartbeat){.term = 1, .rev = 1, .echo = rig->deaf ? 0 : rig->now_us});
         heartbeat_stands(&rig->w, 0);
         ck_assert_int_eq(session_push_fast(rig->coordinator[i], rig->w.data, rig->w.size), TERRANE_ERR_OK);
         writer_clear(&rig->w);
@@ -205,8 +208,8 @@ static inline void rig_tick(struct rig *rig)
     }
 }
 
-/* West (leaves 0 and 2) is server 0's, east (1 and 3) server 1's. */
-static inline void rig_map(struct rig *rig, uint64_t rev, uint32_t epoch)
+/* West (leaves 0 and 2) is server 0's, east (1 and 3) server 1's; with `paired` each stands by for the other. */
+static inline void rig_map_of(struct rig *rig, uint64_t rev, uint32_t epoch, uint32_t since, bool paired)
 {
     for (uint32_t i = 0; i < RIG_SERVERS; i++) {
         writer_clear(&rig->w);
@@ -219,8 +222,9 @@ static inline void rig_map(struct rig *rig, uint64_t rev, uint32_t epoch)
         for (uint32_t k = 0; k < 4; k++) {
             map_add_leaf(&rig->w, &(struct leaf_owner){.leaf = quadkey_child(QUADKEY_ROOT, k),
                                                        .epoch = epoch,
-                                                       .since = epoch,
-                                                       .primary = rig_node(k % 2)});
+                                                       .since = since,
+                                                       .primary = rig_node(k % 2),
+                                                       .standby = paired ? rig_node(1 - k % 2) : NODE_NONE});
         }
         map_list(&rig->w, 0);
         map_list(&rig->w, 0);
@@ -228,6 +232,11 @@ static inline void rig_map(struct rig *rig, uint64_t rev, uint32_t epoch)
         rig_flush(rig, i, rig->coordinator[i]);
     }
     writer_clear(&rig->w);
+}
+
+static inline void rig_map(struct rig *rig, uint64_t rev, uint32_t epoch)
+{
+    rig_map_of(rig, rev, epoch, epoch, false);
 }
 
 static inline void rig_open(struct rig *rig, const struct world *world)
