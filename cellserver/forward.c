@@ -5,6 +5,8 @@
  * that a stale OFFER of it is known for what it is: whoever asks with a lower version holds the past. */
 #include "cellserver/internal.h"
 
+#include "common/mutation.h"
+
 #include <stdlib.h>
 
 #define FORWARDS_MAX 65536u
@@ -76,7 +78,8 @@ bool forward_command(struct cellserver *cs, struct entity_id id, struct node_id 
                      struct cursor command)
 {
     uint32_t at = table_get(&cs->forward_index, id.v);
-    return at != TABLE_NONE && forward_to(cs, cs->forwards[at].to, gateway, hops, command);
+    return at != TABLE_NONE && !MUTATION(FORWARD_FORGOTTEN) &&
+           forward_to(cs, cs->forwards[at].to, gateway, hops, command);
 }
 
 bool forward_hold(struct cellserver *cs, uint32_t at, struct node_id gateway, struct cursor command)

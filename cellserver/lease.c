@@ -8,6 +8,8 @@
  * are taken. */
 #include "cellserver/internal.h"
 
+#include "common/mutation.h"
+
 static bool fresh(const struct cellserver *cs, uint64_t echoed_us, uint64_t now_us)
 {
     return echoed_us != 0 && now_us < echoed_us + cs->lease_us;
@@ -16,7 +18,7 @@ static bool fresh(const struct cellserver *cs, uint64_t echoed_us, uint64_t now_
 static bool serves(const struct cellserver *cs, uint32_t at, uint64_t now_us)
 {
     const struct standby_stream *s = &cs->leaves[at].standby;
-    if (s->node.v == 0 || fresh(cs, cs->coordinator.echoed_us, now_us)) return true;
+    if (MUTATION(FENCE_SKIPPED) || s->node.v == 0 || fresh(cs, cs->coordinator.echoed_us, now_us)) return true;
     uint32_t peer = peer_find(cs, s->node);
     return peer != NONE && !s->refused && fresh(cs, cs->peers[peer].echoed_us, now_us);
 }

@@ -16,6 +16,8 @@
  * later ones make up for it. */
 #include "cellserver/internal.h"
 
+#include "common/mutation.h"
+
 #include <stdlib.h>
 
 #define MESSAGE_ROOM (LIMIT_MESSAGE_BYTES - 128u)
@@ -175,7 +177,7 @@ static void wait_pop(struct cellserver *cs, struct standby_stream *s)
 
 void standby_wait_result(struct cellserver *cs, uint32_t leaf, struct node_id gateway, const struct result *result)
 {
-    if (!standby_named(cs, leaf)) {
+    if (!standby_named(cs, leaf) || MUTATION(ACKED_EARLY)) {
         command_result(cs, gateway, result);
     } else if (result->request != 0) {
         struct waiting *w = wait_new(cs, leaf, WAITING_RESULT);
@@ -257,7 +259,7 @@ static void put_write(struct cellserver *cs, struct standby_stream *s, uint32_t 
         const struct entity *e = &cs->entities[there->owner];
         entity_transfer(e, &item.transfer);
         item.enter_request = e->enter_request;
-        if (e->leaving) item.leaving_to = e->leaving_to;
+        if (e->leaving && !MUTATION(MARK_LOST)) item.leaving_to = e->leaving_to;
     }
     item.transfer.recall_count = 0;
     there->position = item.transfer.record.position;
@@ -354,7 +356,8 @@ static uint32_t whole_walk(struct cellserver *cs, uint32_t leaf, uint32_t parts)
     struct standby_stream *s = &cs->leaves[leaf].standby;
     struct standby m = {.parts = parts};
     for (uint32_t slot = 0; slot < s->slot_count; slot++) {
-        if (slot_set_has(&s->free, slot)) continue;
+        if (slot_set_has(&s->free, slot) || s->slots[slot].owner == NONE) continue;
+        if (slot == 0 && MUTATION(SNAPSHOT_SHORT)) continue;
         size_t before = cs->standby_puts.size;
         put_write(cs, s, slot, &cs->standby_puts);
         m.put_count++;
@@ -554,7 +557,7 @@ uint64_t standby_close_leaf(struct cellserver *cs, uint32_t leaf)
         if (peer != NONE) cs->peers[peer].standby_blocked = false;
         cs->standby_ticks = true;
         /* Even if it has refused: the map has told it earlier than us. */
-        bool has = !s->whole && s->level_seq > 0;
+        bool has = !s->whole && s->level_seq > 0 && !MUTATION(RELEASED_EARLY);
         if (has) round_one(cs, leaf);
         if (has) round_two(cs, leaf);
         cs->standby_ticks = false;

@@ -14,6 +14,8 @@
  */
 #include "cellserver/internal.h"
 
+#include "common/mutation.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -300,7 +302,7 @@ static enum terrane_error offer_item(struct cellserver *cs, struct node_id asker
     }
     enum terrane_error error = judge(cs, item);
     if (error != TERRANE_ERR_OK) return error;
-    if (standby_named(cs, leaf)) {
+    if (standby_named(cs, leaf) && !MUTATION(ACCEPTED_EARLY)) {
         pend(cs, asker, m->from, leaf, item);
         return TERRANE_ERR_OK;
     }
@@ -315,7 +317,7 @@ static enum terrane_error offer_item(struct cellserver *cs, struct node_id asker
 static bool source_is_stale(struct cellserver *cs, const struct offer *m)
 {
     uint32_t known = table_get(&cs->since_index, m->from.v);
-    if (known != TABLE_NONE && m->from_epoch < known) return true;
+    if (known != TABLE_NONE && m->from_epoch < known) return !MUTATION(STALE_OFFER);
     if (ownership_leaf(&cs->map, m->from) != NULL) table_put(&cs->since_index, m->from.v, m->from_epoch);
     return false;
 }
