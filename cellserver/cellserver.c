@@ -14,8 +14,7 @@ struct cellserver *cellserver_open(const struct cellserver_options *options)
     if (cs->options.entities == 0) cs->options.entities = 16384;
     if (cs->options.beat_ticks == 0) cs->options.beat_ticks = 10;
     if (cs->options.tick_hz == 0) cs->options.tick_hz = 20;
-    cs->coordinator_url = strdup(options->coordinator_url);
-    CHECK(cs->coordinator_url != NULL);
+    CHECK(urls_parse(options->coordinator_url, &cs->coordinators));
     cs->entity_free = cs->entering = NONE;
     cs->lease_us = LEASE_US;
     cs->coordinator.session = session_open(&(struct session_options){.self = options->info.node});
@@ -46,7 +45,6 @@ void cellserver_close(struct cellserver *cs)
     writer_close(&cs->frame);
     writer_close(&cs->scratch);
     writer_close(&cs->single);
-    free(cs->coordinator_url);
     free(cs);
 }
 
@@ -251,11 +249,22 @@ void coordinator_flush(struct cellserver *cs)
     }
 }
 
+static void coordinator_dial(struct cellserver *cs)
+{
+    const char *url = urls_now(&cs->coordinators);
+    outbox_push(cs->out, (struct output){.kind = OUTPUT_LINK, .node = NODE_COORDINATOR}, url, strlen(url) + 1);
+}
+
 /* At each tick, and between two that are too far apart to keep a lease. */
 static void coordinator_tick(struct cellserver *cs)
 {
     struct coordinator_link *link = &cs->coordinator;
     bool silent = !link->known || cs->now_us - link->heard_us > COORDINATOR_SILENT_US;
+    if (silent && urls_turn(&cs->coordinators, cs->now_us)) {
+        outbox_push(cs->out, (struct output){.kind = OUTPUT_UNLINK, .node = NODE_COORDINATOR}, NULL, 0);
+        link->up = false;
+        coordinator_dial(cs);
+    }
     if (silent && cs->now_us - link->hello_us >= HELLO_EVERY_US) coordinator_hello(cs);
     if (!link->known) return;
     coordinator_heartbeat(cs, cs->report_due || cs->now_us - link->report_us >= REPORT_EVERY_US);
@@ -323,7 +332,8 @@ static void peer_up(struct cellserver *cs, struct node_id node)
     if (node_id_equal(node, NODE_COORDINATOR)) {
         cs->coordinator.up = true;
         session_link_up(cs->coordinator.session, cs->now_us);
-        if (!cs->coordinator.known) coordinator_hello(cs);
+        bool silent = cs->now_us - cs->coordinator.heard_us > COORDINATOR_SILENT_US;
+        if (!cs->coordinator.known || silent) coordinator_hello(cs);
         return;
     }
     uint32_t at = peer_find(cs, node);
@@ -346,8 +356,8 @@ void cellserver_step(struct cellserver *cs, const struct event *in, uint64_t now
     cs->out = out;
     switch (in->kind) {
     case EVENT_START:
-        outbox_push(out, (struct output){.kind = OUTPUT_LINK, .node = NODE_COORDINATOR}, cs->coordinator_url,
-                    strlen(cs->coordinator_url) + 1);
+        coordinator_dial(cs);
+        cs->coordinators.turn_us = now_us + URLS_TURN_US;
         coordinator_hello(cs);
         break;
     case EVENT_MESSAGE: message(cs, in); break;

@@ -15,12 +15,12 @@
 struct cellserver; /* opaque */
 
 struct cellserver_options {
-    struct node_info info; /* role cellserver; feed_count region feeds, ghost feed is number feed_count */
-    uint32_t capacity;     /* relative weight; 0: 100 */
-    const char *coordinator_url;
-    uint32_t entities;   /* expected; tables are reserved for so many. 0: 16384 */
-    uint32_t beat_ticks; /* a silent stream sends a beat after so many ticks; 0: 10 */
-    uint32_t tick_hz;    /* until WELCOME tells the world's */
+    struct node_info info;       /* role cellserver; feed_count region feeds, ghost feed is number feed_count */
+    uint32_t capacity;           /* relative weight; 0: 100 */
+    const char *coordinator_url; /* or several, as in common/urls.h */
+    uint32_t entities;           /* expected; tables are reserved for so many. 0: 16384 */
+    uint32_t beat_ticks;         /* a silent stream sends a beat after so many ticks; 0: 10 */
+    uint32_t tick_hz;            /* until WELCOME tells the world's */
 };
 
 struct cellserver *cellserver_open(const struct cellserver_options *options);

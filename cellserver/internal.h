@@ -21,6 +21,7 @@
 #include "common/check.h"
 #include "common/mutation.h"
 #include "common/table.h"
+#include "common/urls.h"
 #include "proto/ownership.h"
 #include "proto/session.h"
 #include "stream/replicas.h"
@@ -242,7 +243,7 @@ struct coordinator_link {
 
 struct cellserver {
     struct cellserver_options options;
-    char *coordinator_url;
+    struct urls coordinators;
     bool has_world;
     struct world world;
     int64_t strip;

@@ -6,12 +6,12 @@
 
 struct gateway *gateway_open(const struct gateway_options *options)
 {
-    CHECK(options->coordinator_url != NULL && strlen(options->coordinator_url) < LIMIT_URL);
+    CHECK(options->coordinator_url != NULL);
     CHECK(options->info.role == ROLE_GATEWAY && options->info.node.v > NODE_COORDINATOR.v);
     struct gateway *g = calloc(1, sizeof *g);
     CHECK(g != NULL);
     g->info = options->info;
-    strcpy(g->coordinator_url, options->coordinator_url);
+    CHECK(urls_parse(options->coordinator_url, &g->coordinators));
     g->wall_us = options->wall_us;
     g->timeout_us = options->request_timeout_us == 0 ? 10000000 : options->request_timeout_us;
     g->no_updates = options->no_updates;

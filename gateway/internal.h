@@ -27,6 +27,7 @@
 #include "common/check.h"
 #include "common/geometry.h"
 #include "common/table.h"
+#include "common/urls.h"
 #include "gateway/core.h"
 #include "proto/ownership.h"
 #include "proto/session.h"
@@ -273,7 +274,7 @@ struct gateway_counters {
 
 struct gateway {
     struct node_info info;
-    char coordinator_url[LIMIT_URL];
+    struct urls coordinators;
     uint64_t wall_us, start_us, now_us, timeout_us;
     bool listed; /* the map names us, so servers take what we say */
     bool started, no_updates, no_reenter, stepping, closing, ready_told;

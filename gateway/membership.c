@@ -7,7 +7,8 @@
 static void link_coordinator(struct gateway *g)
 {
     struct output link = {.kind = OUTPUT_LINK, .node = NODE_COORDINATOR};
-    outbox_push(g->out, link, g->coordinator_url, strlen(g->coordinator_url) + 1);
+    const char *url = urls_now(&g->coordinators);
+    outbox_push(g->out, link, url, strlen(url) + 1);
     g->coordinator.linked_us = g->now_us;
 }
 
@@ -15,6 +16,7 @@ void gateway_membership_start(struct gateway *g)
 {
     link_coordinator(g);
     g->coordinator.hello_us = g->now_us;
+    g->coordinators.turn_us = g->now_us + URLS_TURN_US;
 }
 
 static void say_hello(struct gateway *g)
@@ -31,12 +33,14 @@ static void say_hello(struct gateway *g)
     m->hello_us = g->now_us + HELLO_US;
 }
 
-/* After a partition the link may look whole for tens of seconds: it is dialled anew. */
+/* The next coordinator has its turn, if there are several. And after a partition the link may look whole for tens of
+ * seconds: it is dialled anew. */
 static void relink_if_silent(struct gateway *g)
 {
     struct membership *m = &g->coordinator;
-    if (m->node.v == 0 || g->now_us < m->linked_us + PEER_SILENCE_US || g->now_us < m->heard_us + PEER_SILENCE_US)
-        return;
+    bool stale =
+        m->node.v != 0 && g->now_us >= m->linked_us + PEER_SILENCE_US && g->now_us >= m->heard_us + PEER_SILENCE_US;
+    if (!urls_turn(&g->coordinators, g->now_us) && !stale) return;
     struct output unlink = {.kind = OUTPUT_UNLINK, .node = NODE_COORDINATOR};
     outbox_push(g->out, unlink, NULL, 0);
     link_coordinator(g);

@@ -2,6 +2,7 @@
 #include "io/shell.h"
 #include "common/check.h"
 #include "common/geometry.h"
+#include "common/urls.h"
 #include "gateway/core.h"
 #include "io/program.h"
 
@@ -51,11 +52,15 @@ static void say_fault(const struct terrane_options *options, const char *format,
     snprintf(options->fault, options->fault_size, format, detail);
 }
 
-static bool url_well_formed(const char *url)
+static bool url_well_formed(const char *text)
 {
-    const char *port = url == NULL ? NULL : strrchr(url, ':');
-    return url != NULL && strlen(url) < LIMIT_URL && strncmp(url, "tcp://", 6) == 0 && port > url + 6 &&
-           port[1] != '\0';
+    struct urls urls;
+    if (text == NULL || !urls_parse(text, &urls)) return false;
+    for (uint32_t i = 0; i < urls.count; i++) {
+        const char *url = urls.items[i], *port = strrchr(url, ':');
+        if (strncmp(url, "tcp://", 6) != 0 || port <= url + 6 || port[1] == '\0') return false;
+    }
+    return true;
 }
 
 /* The shell and its sockets; the core is made when their urls are known. */
@@ -97,7 +102,7 @@ enum terrane_error terrane_open(const struct terrane_options *options, struct te
 {
     *out = NULL;
     if (!url_well_formed(options->coordinator_url)) {
-        say_fault(options, "coordinator_url must be like tcp://127.0.0.1:7070, not %s",
+        say_fault(options, "coordinator_url must be like tcp://127.0.0.1:7070 (or several, with commas), not %s",
                   options->coordinator_url == NULL ? "NULL" : options->coordinator_url);
         return TERRANE_ERR_CONFIG;
     }

@@ -98,7 +98,7 @@ struct terrane_callbacks {
 };
 
 struct terrane_options {
-    const char *coordinator_url; /* e.g. "tcp://127.0.0.1:7070"; required */
+    const char *coordinator_url; /* "tcp://127.0.0.1:7070", or several, separated by commas; required */
     const char *listen_host;     /* where cell servers reach this gateway; NULL: "127.0.0.1" */
     const char *name;            /* for people; NULL: "gateway" */
     struct terrane_callbacks callbacks;
