@@ -200,11 +200,12 @@ static void resync(struct cellserver *cs, uint32_t at)
     }
 }
 
+/* Content from before is not enough: a former owner of both leaves did not show one to the other. */
 static bool ghosts_awaited(const struct cellserver *cs, const struct own_leaf *leaf)
 {
     if (!leaf->used || leaf->hold_until_us <= cs->now_us) return false;
     for (uint32_t i = 0; i < cs->watched_count; i++) {
-        if (replicas_filled(cs->ghosts, cs->watched[i])) continue;
+        if (replicas_level(cs->ghosts, cs->watched[i])) continue;
         struct square square = quadkey_square(&cs->world, cs->watched[i]);
         if (square_gap(leaf->square, square) <= cs->strip + cs->world.handoff_hysteresis) return true;
     }
