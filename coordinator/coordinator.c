@@ -85,10 +85,16 @@ static uint64_t pulse_us(const struct coordinator *c)
     return lapse_margin_us(c) / 2;
 }
 
+/* Without members, and not waiting for any, there is nothing to count against anybody. */
+static bool pulses(const struct coordinator *c)
+{
+    return c->members_used > 0 || c->last_step_us < c->settle_us;
+}
+
 static void notice_pause(struct coordinator *c, uint64_t now_us)
 {
     uint64_t gap_us = now_us > c->last_step_us ? now_us - c->last_step_us : 0;
-    if (c->last_step_us != 0 && gap_us > lapse_margin_us(c)) {
+    if (c->last_step_us != 0 && pulses(c) && gap_us > lapse_margin_us(c)) {
         if (gap_us > c->options.lease_us)
             outbox_log(c->out, LOG_WARNING, "event=paused ms=%llu reason=\"this process itself; nobody lapses by it\"",
                        (unsigned long long)(gap_us / 1000));
@@ -148,7 +154,7 @@ uint64_t coordinator_deadline_us(const struct coordinator *c)
 {
     uint64_t due_us = c->due_us, keep_us = keep_due_us(c), farewell_us = farewell_due_us(c);
     if (c->members_used > 0 && c->due_us == UINT64_MAX) due_us = c->now_us;
-    if (c->members_used > 0 && c->last_step_us + pulse_us(c) < due_us) due_us = c->last_step_us + pulse_us(c);
+    if (pulses(c) && c->last_step_us + pulse_us(c) < due_us) due_us = c->last_step_us + pulse_us(c);
     if (farewell_us < due_us) due_us = farewell_us;
     if (lead_due_us(c) < due_us) due_us = lead_due_us(c);
     return keep_us < due_us ? keep_us : due_us;
