@@ -32,6 +32,7 @@ void cellserver_close(struct cellserver *cs)
     takeover_close(cs);
     forward_close(cs);
     queries_close(cs);
+    registry_close(cs);
     ownership_close(&cs->map);
     session_close(cs->coordinator.session);
     aoi_destroy(cs->aoi);
@@ -114,6 +115,7 @@ static void map_received(struct cellserver *cs, struct cursor message)
         standby_sync(cs);
         handoff_sync(cs);
         handoff_retry_straying(cs);
+        registry_sync(cs);
         break;
     case OWNERSHIP_ASK:
         writer_clear(&cs->message);
@@ -305,6 +307,7 @@ static void tick(struct cellserver *cs, const struct event *in)
         forward_expire(cs);
         events_expire(cs);
         absent_expire(cs);
+        registry_tick(cs);
         standby_publish(cs);
         standby_flush(cs);
         replica_ack_tick(cs);
@@ -375,6 +378,7 @@ void cellserver_step(struct cellserver *cs, const struct event *in, uint64_t now
     }
     if (cs->has_world) {
         promote_check(cs);
+        registry_flush(cs);
         if (cs->offers_due) handoff_send_offers(cs);
         standby_flush(cs);
         if (cs->offers_due) handoff_send_offers(cs);
@@ -442,7 +446,7 @@ static bool is_quiet(const struct peer *peer)
 bool cellserver_calm(const struct cellserver *cs)
 {
     if (!cs->has_world || cs->stats.leaving > 0 || cs->stats.pending > 0 || cs->stats.standby_waiting > 0) return false;
-    if (cs->moved_count > 0 || cs->touched_count > 0) return false;
+    if (cs->moved_count > 0 || cs->touched_count > 0 || cs->registry.claim_count > 0) return false;
     if (cs->stats.fenced > 0 || cs->straying_count > 0 || replicas_waiting(cs->ghosts) > 0) return false;
     if (replica_is_ending(cs)) return false;
     for (uint32_t i = 0; i < cs->peer_count; i++) {

@@ -21,6 +21,7 @@ struct cellserver_options {
     uint32_t entities;           /* expected; tables are reserved for so many. 0: 16384 */
     uint32_t beat_ticks;         /* a silent stream sends a beat after so many ticks; 0: 10 */
     uint32_t tick_hz;            /* until WELCOME tells the world's */
+    bool unique_ids;             /* an ENTER asks its id's home first (proto/registry.h): no id lives twice */
 };
 
 struct cellserver *cellserver_open(const struct cellserver_options *options);

@@ -66,7 +66,8 @@ static bool life_is_over(const struct entity *e, struct node_id gateway, const s
            m->record.version > e->version && m->sequence > e->state_sequence;
 }
 
-void command_enter(struct cellserver *cs, uint32_t peer, struct cursor message)
+/* granted: its id's home has said that it may live. */
+static void enter(struct cellserver *cs, uint32_t peer, struct cursor message, bool granted)
 {
     struct enter m;
     struct node_id gateway = cs->peers[peer].info.node;
@@ -74,6 +75,7 @@ void command_enter(struct cellserver *cs, uint32_t peer, struct cursor message)
         cs->stats.malformed++;
         return;
     }
+    granted |= !cs->options.unique_ids;
     struct result result = {.request = m.request, .id = m.record.id, .version = m.record.version};
     uint32_t known = entity_find(cs, m.record.id), leaf = NONE;
     if (known != NONE && life_is_over(&cs->entities[known], gateway, &m)) {
@@ -91,17 +93,32 @@ void command_enter(struct cellserver *cs, uint32_t peer, struct cursor message)
         result.error = again ? TERRANE_ERR_OK : TERRANE_ERR_ENTITY_EXISTS;
         result.version = e->version;
         leaf = e->leaf;
-    } else if (e != NULL && e->version >= m.record.version) {
+    } else if (e != NULL && granted && e->version >= m.record.version) {
         result.error = TERRANE_ERR_ENTITY_EXISTS;
     } else {
         result.error = enter_leaf(cs, &m.record, &leaf);
-        if (result.error == TERRANE_ERR_OK) enter_new(cs, &m, gateway, leaf);
+        if (result.error == TERRANE_ERR_OK && !granted) {
+            result.error = registry_claim(cs, &m, gateway, message);
+            if (result.error == TERRANE_ERR_OK) return; /* goes on when the home has answered */
+        } else if (result.error == TERRANE_ERR_OK) {
+            enter_new(cs, &m, gateway, leaf);
+        }
     }
     if (result.error == TERRANE_ERR_OK) {
         standby_wait_result(cs, leaf, gateway, &result);
     } else {
         command_result(cs, gateway, &result);
     }
+}
+
+void command_enter(struct cellserver *cs, uint32_t peer, struct cursor message)
+{
+    enter(cs, peer, message, false);
+}
+
+void command_enter_granted(struct cellserver *cs, uint32_t peer, struct cursor message)
+{
+    enter(cs, peer, message, true);
 }
 
 /* A command for an entity that is not ours, and of which nobody knows where it went. */

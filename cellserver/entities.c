@@ -164,6 +164,7 @@ void entity_remove(struct cellserver *cs, uint32_t at)
 {
     struct entity *e = &cs->entities[at];
     CHECK(e->status == ENTITY_OWNED);
+    registry_gone(cs, at);
     entity_unplace(cs, at);
     entity_part_leaf(cs, at, LEFT_GONE, QUADKEY_NONE);
     replicas_supersede(cs->ghosts, cs->now_us, e->id, e->version + 1);

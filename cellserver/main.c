@@ -177,7 +177,8 @@ int main(int argc, char **argv)
                                          .capacity = (uint32_t)flags.capacity,
                                          .coordinator_url = flags.coordinator,
                                          .entities = (uint32_t)flags.entities,
-                                         .tick_hz = 20};
+                                         .tick_hz = 20,
+                                         .unique_ids = true};
     program_identify(&options.info, flags.name[0] != '\0' ? flags.name : name, shell_urls(shell),
                      (uint32_t)flags.feeds);
     struct cellserver *cellserver = cellserver_open(&options);

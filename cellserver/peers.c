@@ -126,7 +126,8 @@ static bool may_say(enum node_role role, enum message_kind kind)
     case MESSAGE_STANDBY:
     case MESSAGE_STANDBY_ACK:
     case MESSAGE_STANDBY_BEAT:
-    case MESSAGE_RELEASE: return role == ROLE_CELLSERVER;
+    case MESSAGE_RELEASE:
+    case MESSAGE_REGISTRY: return role == ROLE_CELLSERVER;
     case MESSAGE_SUBSCRIBE:
     case MESSAGE_UNSUBSCRIBE:
     case MESSAGE_HEARTBEAT: return true;
@@ -195,6 +196,7 @@ static bool peer_message(struct cellserver *cs, uint32_t at, enum message_kind k
     case MESSAGE_STANDBY: HANDLE(standby, standby_decode, replica_receive(cs, at, &m));
     case MESSAGE_STANDBY_ACK: HANDLE(standby_ack, standby_ack_decode, standby_acked(cs, at, &m));
     case MESSAGE_STANDBY_BEAT: HANDLE(standby_beat, standby_beat_decode, replica_beat(cs, at, m.stamp));
+    case MESSAGE_REGISTRY: HANDLE(registry, registry_decode, registry_received(cs, peer->info.node, &m));
     case MESSAGE_RELEASE: HANDLE(release, release_decode, release_received(cs, at, &m));
     case MESSAGE_HEARTBEAT: HANDLE(heartbeat, heartbeat_decode, (void)m);
     default: return false;

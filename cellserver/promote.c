@@ -101,6 +101,7 @@ static void install(struct cellserver *cs, uint32_t leaf_at, const struct held_c
     }
     install_move(cs, at, item);
     absent_note(cs, item->gateway);
+    registry_here(cs, at);
     if (!leaves) handoff_check(cs, at);
 }
 

@@ -49,6 +49,7 @@
     X(STANDBY_ACK, standby_ack, 36, SURE)   /* standby -> primary */                                                   \
     X(STANDBY_BEAT, standby_beat, 37, FAST) /* primary -> standby */                                                   \
     X(RELEASE, release, 38, SURE)           /* former primary -> new one: I serve that leaf no more */                 \
+    X(REGISTRY, registry, 39, SURE)         /* cell server <-> cell server: who has which entity (registry.h) */       \
     X(ATTACH, attach, 46, SURE)             /* gateway -> owner: that entity is mine from now on */                    \
     X(ATTACHED, attached, 47, SURE)         /* owner -> gateway: what it is; then RESULT */                            \
     X(STATUS_REQUEST, status_request, 40, QUERY)                                                                       \

@@ -417,6 +417,8 @@ void forge_message(struct forge *f, struct writer *w)
         forge_view(f, w, kind);
     else if (kind >= MESSAGE_STANDBY && kind <= MESSAGE_RELEASE)
         forge_standby(f, w, kind);
+    else if (kind == MESSAGE_REGISTRY)
+        forge_registry(f, w);
     else if (kind >= MESSAGE_DEATH)
         forge_admin(f, w, kind);
     else

@@ -53,6 +53,7 @@ void forge_frame(struct forge *f, struct writer *w);
 void forge_close(struct forge *f);
 
 /* Parts of forge_message. */
+void forge_registry(struct forge *f, struct writer *w);
 void forge_standby(struct forge *f, struct writer *w, enum message_kind kind); /* STANDBY to RELEASE */
 void forge_admin(struct forge *f, struct writer *w, enum message_kind kind);   /* DEATH, DRAIN, DONE */
 

@@ -1,5 +1,6 @@
 /* Between primary and standby, and what agents tell the coordinator. */
 #include "common/geometry.h"
+#include "proto/registry.h"
 #include "tests/fuzz/forge.h"
 
 static void forge_put(struct forge *f, struct writer *w)
@@ -63,6 +64,21 @@ void forge_standby(struct forge *f, struct writer *w, enum message_kind kind)
         standby_beat_encode(w, &(struct standby_beat){.stamp = f->stamp += 1000});
     else
         release_encode(w, &(struct release){forge_leaf(f), 1 + input_choice(f->in, 3), input_byte(f->in)});
+}
+
+void forge_registry(struct forge *f, struct writer *w)
+{
+    uint8_t how = input_byte(f->in);
+    struct registry m = {forge_leaf(f), 1 + (how & 3), how & 4, .count = input_choice(f->in, 6)};
+    registry_begin(w, &m);
+    for (uint32_t i = 0; i < m.count; i++) {
+        struct registry_item item = {.verb = (enum registry_verb)input_choice(f->in, REGISTRY_VERBS)};
+        item.id = forge_record(f).id;
+        item.version = input_byte(f->in);
+        item.gateway = forge_some_node(f);
+        item.request = input_byte(f->in) & 1 ? forge_request(f) : 0;
+        registry_add(w, &item);
+    }
 }
 
 void forge_admin(struct forge *f, struct writer *w, enum message_kind kind)

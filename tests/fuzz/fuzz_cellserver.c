@@ -58,7 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct input in = {bytes, bytes + size};
     struct stage s;
-    struct cellserver_options options = {.info = forge_node(FORGE_SELF, ROLE_CELLSERVER), .entities = 64};
+    struct cellserver_options options = {
+        .info = forge_node(FORGE_SELF, ROLE_CELLSERVER), .entities = 64, .unique_ids = true};
     options.coordinator_url = "tcp://coordinator";
     stage_open(&s, &in, FORGE_SELF);
     if (input_byte(&in) & 1) s.forge.world.view_mode = VIEW_BLOCK;

@@ -133,7 +133,8 @@ static void start(struct sim *sim, const struct happening *what)
                                              .capacity = 100,
                                              .coordinator_url = coordinator_url,
                                              .entities = 256,
-                                             .tick_hz = sim->plan.world.tick_hz};
+                                             .tick_hz = sim->plan.world.tick_hz,
+                                             .unique_ids = true};
         m->server = cellserver_open(&options);
         m->tick_due_us = sim->now_us + dice_below(&sim->timers, 50000);
         plan_again(sim, HAPPEN_TICK, index, m->tick_due_us);

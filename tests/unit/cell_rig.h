@@ -14,6 +14,8 @@
 
 #define RIG_SERVERS 2
 
+static bool rig_unique_ids; /* of servers that are opened: ENTERs ask their ids' homes */
+
 static const struct node_id rig_coordinator = {100}, rig_gateway = {200};
 
 struct rig_seen { /* what the gateway has been told, by kind */
@@ -208,30 +210,34 @@ static inline void rig_tick(struct rig *rig)
     }
 }
 
+/* The four leaves as given, to one server. alone: there is no other. */
+static inline void rig_map_to(struct rig *rig, uint32_t server, uint64_t rev, const struct leaf_owner owners[4],
+                              bool alone)
+{
+    writer_clear(&rig->w);
+    map_begin(&rig->w, &(struct map){.term = 1, .rev = rev, .base = 0, .part = 0, .parts = 1});
+    struct node_info infos[3] = {rig_info(ROLE_GATEWAY, rig_gateway), rig_info(ROLE_CELLSERVER, rig_node(0)),
+                                 rig_info(ROLE_CELLSERVER, rig_node(1))};
+    map_list(&rig->w, alone ? 2 : 3);
+    for (int n = 0; n < (alone ? 2 : 3); n++) map_add_node(&rig->w, &infos[n]);
+    map_list(&rig->w, 4);
+    for (uint32_t k = 0; k < 4; k++) map_add_leaf(&rig->w, &owners[k]);
+    map_list(&rig->w, 0);
+    map_list(&rig->w, 0);
+    ck_assert_int_eq(session_push(rig->coordinator[server], rig->w.data, rig->w.size), TERRANE_ERR_OK);
+    writer_clear(&rig->w);
+    rig_flush(rig, server, rig->coordinator[server]);
+}
+
 /* West (leaves 0 and 2) is server 0's, east (1 and 3) server 1's; with `paired` each stands by for the other. */
 static inline void rig_map_of(struct rig *rig, uint64_t rev, uint32_t epoch, uint32_t since, bool paired)
 {
-    for (uint32_t i = 0; i < RIG_SERVERS; i++) {
-        writer_clear(&rig->w);
-        map_begin(&rig->w, &(struct map){.term = 1, .rev = rev, .base = 0, .part = 0, .parts = 1});
-        struct node_info infos[3] = {rig_info(ROLE_GATEWAY, rig_gateway), rig_info(ROLE_CELLSERVER, rig_node(0)),
-                                     rig_info(ROLE_CELLSERVER, rig_node(1))};
-        map_list(&rig->w, 3);
-        for (int n = 0; n < 3; n++) map_add_node(&rig->w, &infos[n]);
-        map_list(&rig->w, 4);
-        for (uint32_t k = 0; k < 4; k++) {
-            map_add_leaf(&rig->w, &(struct leaf_owner){.leaf = quadkey_child(QUADKEY_ROOT, k),
-                                                       .epoch = epoch,
-                                                       .since = since,
-                                                       .primary = rig_node(k % 2),
-                                                       .standby = paired ? rig_node(1 - k % 2) : NODE_NONE});
-        }
-        map_list(&rig->w, 0);
-        map_list(&rig->w, 0);
-        ck_assert_int_eq(session_push(rig->coordinator[i], rig->w.data, rig->w.size), TERRANE_ERR_OK);
-        rig_flush(rig, i, rig->coordinator[i]);
+    struct leaf_owner owners[4];
+    for (uint32_t k = 0; k < 4; k++) {
+        struct node_id standby = paired ? rig_node(1 - k % 2) : NODE_NONE;
+        owners[k] = (struct leaf_owner){quadkey_child(QUADKEY_ROOT, k), epoch, since, rig_node(k % 2), standby, 0};
     }
-    writer_clear(&rig->w);
+    for (uint32_t i = 0; i < RIG_SERVERS; i++) rig_map_to(rig, i, rev, owners, false);
 }
 
 static inline void rig_map(struct rig *rig, uint64_t rev, uint32_t epoch)
@@ -244,8 +250,8 @@ static inline void rig_open(struct rig *rig, const struct world *world)
     *rig = (struct rig){.world = *world, .now_us = 1000000};
     for (uint32_t i = 0; i < RIG_SERVERS; i++) {
         struct node_info info = rig_info(ROLE_CELLSERVER, rig_node(i));
-        rig->servers[i] = cellserver_open(
-            &(struct cellserver_options){.info = info, .coordinator_url = "tcp://127.0.0.1:7070", .entities = 2048});
+        rig->servers[i] = cellserver_open(&(struct cellserver_options){
+            .info = info, .coordinator_url = "tcp://127.0.0.1:7070", .entities = 2048, .unique_ids = rig_unique_ids});
         rig->coordinator[i] = session_open(&(struct session_options){.self = rig_coordinator, .peer = rig_node(i)});
         rig->gateway[i] = session_open(&(struct session_options){.self = rig_gateway, .peer = rig_node(i)});
     }

@@ -1,4 +1,5 @@
 /* Messages of standbys, leases and agents that are right but for one field. */
+#include "proto/registry.h"
 #include "tests/unit/suite.h"
 #include "tests/vectors/vectors.h"
 
@@ -165,6 +166,34 @@ static void drain_newline(struct writer *w)
     drain_encode(w, &(struct drain){.name = "a\nb"});
 }
 
+static void forge_registry(struct writer *w, struct registry m, struct registry_item item)
+{
+    m.count = 1;
+    registry_begin(w, &m);
+    registry_add(w, &item);
+}
+static void registry_odd_quadkey(struct writer *w)
+{
+    forge_registry(w, (struct registry){{2}, .since = 1}, (struct registry_item){.id = {7}});
+}
+static void registry_without_since(struct writer *w)
+{
+    forge_registry(w, (struct registry){{4}, .since = 0}, (struct registry_item){.id = {7}});
+}
+static void registry_of_nobody(struct writer *w)
+{
+    forge_registry(w, (struct registry){{4}, .since = 1}, (struct registry_item){.id = {0}});
+}
+static void registry_version(struct writer *w)
+{
+    forge_registry(w, (struct registry){{4}, .since = 1},
+                   (struct registry_item){.id = {7}, .version = VERSION_MAX + 1});
+}
+static void registry_verb_unknown(struct writer *w)
+{
+    forge_registry(w, (struct registry){{4}, .since = 1}, (struct registry_item){REGISTRY_VERBS, .id = {7}});
+}
+
 START_TEST(a_field_out_of_its_range_is_refused_with_message_range)
 {
     static void (*const forgeries[])(struct writer *) = {
@@ -193,6 +222,11 @@ START_TEST(a_field_out_of_its_range_is_refused_with_message_range)
         death_of_nobody,
         drain_of_nobody,
         drain_newline,
+        registry_odd_quadkey,
+        registry_without_since,
+        registry_of_nobody,
+        registry_version,
+        registry_verb_unknown,
     };
     struct writer w = {0};
     struct text t = {0};
@@ -214,7 +248,7 @@ START_TEST(the_same_messages_with_that_field_in_its_range_are_read)
     struct text t = {0};
     struct standby changes = {.leaf = {4}, .epoch = 1, .seq = 1, .drop_count = 1};
     struct standby part = {.leaf = {4}, .epoch = 1, .seq = 1, .part = 1, .parts = 2};
-    for (uint32_t i = 0; i < 7; i++) {
+    for (uint32_t i = 0; i < 8; i++) {
         writer_clear(&w);
         if (i == 0) forge_standby(&w, &changes, 1, 1);
         if (i == 1) forge_standby(&w, &part, 1, 0);
@@ -223,6 +257,7 @@ START_TEST(the_same_messages_with_that_field_in_its_range_are_read)
         if (i == 4) forge_lease(&w, LIMIT_LEASE_MIN_US);
         if (i == 5) forge_lease(&w, LIMIT_LEASE_MAX_US);
         if (i == 6) forge_leaf_owner(&w, (struct leaf_owner){.leaf = {4}, .epoch = 3, .since = 3, .primary = {16}});
+        if (i == 7) forge_registry(&w, (struct registry){{4}, .since = 1}, (struct registry_item){.id = {7}});
         enum terrane_error error = vector_fields(VECTOR_MESSAGE, w.data, w.size, &t);
         ck_assert_msg(error == TERRANE_ERR_OK, "message %u: %s", i, terrane_error_name(error));
     }
