@@ -231,6 +231,9 @@ const struct terrane_callbacks checker_callbacks = {.see = on_see,
 
 /* ---- deaths ---- */
 
+/* A gateway's moves may be so old when they are applied: they wait for connections. */
+#define UNSENT_US UINT64_C(5000000)
+
 static void forget_views(struct sim *sim, uint32_t observer)
 {
     memset(held(sim, observer, 0), 0, sim->checker.count);
@@ -246,7 +249,10 @@ void checker_gateway_gone(struct sim *sim, uint32_t gateway)
         w->presence = ORPHANED;
         w->orphaned_us = sim->now_us;
         w->unlisted_us = 0;
+        w->unsure_us = sim->now_us > UNSENT_US ? sim->now_us - UNSENT_US : 1;
         forget_views(sim, i);
+        /* Its next incarnation may be told of an event that this one was told of. */
+        for (uint32_t e = 0; e < sim->checker.emission_count; e++) sim->checker.emissions[e].told[i] = 0;
     }
 }
 

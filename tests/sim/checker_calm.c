@@ -185,6 +185,9 @@ void checker_calm(struct sim *sim)
 {
     census_look(sim, true);
     census_leaves(sim);
+    for (uint32_t i = 0; i < sim->checker.count; i++)
+        if (sim->crowd.walkers[i].presence == PRESENT)
+            sim->crowd.walkers[i].unsure_us = 0; /* it is where it was told */
     uint64_t *ids = calloc(sim->checker.count + 1u, sizeof *ids);
     CHECK(ids != NULL);
     for (uint32_t i = 0; i < sim->checker.count && !sim->violated; i++) judge_view(sim, i, ids);

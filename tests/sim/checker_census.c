@@ -67,7 +67,7 @@ static void judge_exact(struct sim *sim, const struct walker *w, const struct ow
     struct square leaf = quadkey_square(world, e->leaf);
     if (square_distance(leaf, r->position) > world->handoff_hysteresis)
         sim_violation(sim, "%llu is kept in a leaf that it has left", (unsigned long long)w->id);
-    if (!node_id_equal(e->gateway, sim->members[sim->gateway_first + w->gateway].node))
+    if (!node_id_equal(e->gateway, gateway_node(sim_gateway(sim, w->gateway))))
         sim_violation(sim, "%llu belongs to another gateway", (unsigned long long)w->id);
 }
 

@@ -103,6 +103,11 @@ static void done_well(struct sim *sim, const struct request *r)
     if (r->operation == TERRANE_SET_STATE && r->life == w->life &&
         (r->value & STATE_ORDER) > (w->state_acked & STATE_ORDER))
         w->state_acked = r->value;
+    if (r->operation == TERRANE_ATTACH && w->presence == ATTACHING) {
+        w->presence = PRESENT;
+        w->entered_us = sim->now_us;
+        crowd_renew(sim, r->walker);
+    }
     if (r->operation != TERRANE_LEAVE) return;
     w->presence = ABSENT;
     w->left_us = sim->now_us;
@@ -116,6 +121,7 @@ static void done_well(struct sim *sim, const struct request *r)
 static bool excused(const struct sim *sim, const struct request *r, enum terrane_error error)
 {
     if (sim->plan.faults == FAULTS_BEYOND && error == TERRANE_ERR_REGION_UNOWNED) return true;
+    if (r->operation == TERRANE_ATTACH && error == TERRANE_ERR_ENTITY_UNKNOWN) return true;
     if (r->walker == WALKER_NONE ||
         (r->operation != TERRANE_SET_STATE && r->operation != TERRANE_SET_RADIUS && r->operation != TERRANE_ENTER))
         return false;
@@ -151,6 +157,7 @@ void requests_done(struct sim *sim, uint32_t gateway, uint64_t number, enum terr
         if (r.operation == TERRANE_QUERY) judge_query(sim, &r);
     } else if (excused(sim, &r, error)) {
         struct walker *w = r.walker == WALKER_NONE ? NULL : &sim->crowd.walkers[r.walker];
+        if (r.operation == TERRANE_ATTACH && w->presence == ATTACHING) w->presence = ORPHANED;
         if (r.operation == TERRANE_ENTER && w != NULL && w->presence == ENTERING && w->life == r.life) {
             w->presence = ABSENT;
             w->left_us = sim->now_us;

@@ -52,6 +52,7 @@ static void note(struct sim *sim, struct walker *w)
 uint64_t walker_history_from(const struct walker *w, uint64_t from_us)
 {
     uint64_t oldest = w->history_end > HISTORY ? w->history_end - HISTORY : 0;
+    if (w->unsure_us != 0 && w->unsure_us < from_us) from_us = w->unsure_us;
     uint64_t low = oldest, high = w->history_end; /* the first sample after from_us lies in [low, high] */
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
@@ -87,6 +88,7 @@ void crowd_enter(struct sim *sim, uint32_t walker, struct position p, uint32_t r
     CHECK(w->presence == ABSENT);
     uint8_t state[LIMIT_STATE_BYTES];
     w->life++;
+    w->unsure_us = 0;
     w->presence = ENTERING;
     w->left_us = 0;
     w->position = p;
@@ -106,6 +108,24 @@ void crowd_enter(struct sim *sim, uint32_t walker, struct position p, uint32_t r
     struct request like = {.gateway = w->gateway, .operation = TERRANE_ENTER, .walker = walker, .life = w->life};
     must(sim, gateway_enter(gateway_of(sim, w->gateway), &entity, &like.number), "enter", w->id);
     checker_expect(sim, &like);
+}
+
+void crowd_attach(struct sim *sim, uint32_t walker)
+{
+    struct walker *w = &sim->crowd.walkers[walker];
+    CHECK(w->presence == ORPHANED);
+    struct request like = {.gateway = w->gateway, .operation = TERRANE_ATTACH, .walker = walker, .life = w->life};
+    w->presence = ATTACHING;
+    must(sim, gateway_attach(gateway_of(sim, w->gateway), w->id, &like.number), "attach", w->id);
+    checker_expect(sim, &like);
+}
+
+void crowd_renew(struct sim *sim, uint32_t walker)
+{
+    struct walker *w = &sim->crowd.walkers[walker];
+    crowd_move(sim, walker, w->position);
+    crowd_set_radius(sim, walker, w->radius);
+    crowd_set_state(sim, walker, false);
 }
 
 void crowd_leave(struct sim *sim, uint32_t walker)
@@ -234,7 +254,10 @@ static void act(struct sim *sim, uint32_t walker)
         sim_rearm(sim, sim->gateway_first + w->gateway);
         return;
     }
-    if (w->presence == LEAVING || w->presence == ORPHANED) return;
+    if (w->presence == PRESENT && w->unsure_us != 0 && faults_window(sim, sim->now_us) > w->entered_us)
+        w->unsure_us = 0;
+    if (w->presence == ORPHANED && dice_chance(d, plan->attach_chance)) crowd_attach(sim, walker);
+    if (w->presence == LEAVING || w->presence == ORPHANED || w->presence == ATTACHING) return;
     if (dice_chance(d, 0.003)) gait_begin(sim, w, gait_draw(sim));
     struct position p = gait_next(sim, w);
     bool moves = p.x != w->position.x || p.y != w->position.y || p.z != w->position.z;

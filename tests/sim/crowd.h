@@ -19,8 +19,9 @@ struct sim;
 #define WALKERS      2048u
 #define STATE_HEADER 16u
 
-/* ORPHANED: its gateway has died; it stays in the world for a while and is taken out of it. */
-enum presence { ABSENT, ENTERING, PRESENT, LEAVING, ORPHANED };
+/* ORPHANED: its gateway has died; it stays in the world for a while and is taken out of it, unless the gateway's next
+ * incarnation attaches it meanwhile (ATTACHING). */
+enum presence { ABSENT, ENTERING, PRESENT, LEAVING, ORPHANED, ATTACHING };
 
 /* True from at_us until the next sample. */
 struct sample {
@@ -38,6 +39,8 @@ struct walker {
     uint64_t left_us;                  /* when its leave was acknowledged; 0: not since its life began */
     uint64_t orphaned_us, unlisted_us; /* ORPHANED: since when; since when no server has it, 0: one has */
     bool orphan_sure;                  /* it was PRESENT when its gateway died */
+    /* Its last moves may have died with its gateway: it may be where it was since then. 0: it has been told anew. */
+    uint64_t unsure_us;
     struct position position;
     uint8_t yaw;
     uint32_t radius, kind, flags;
@@ -76,6 +79,9 @@ void crowd_ask(struct sim *sim);
 
 /* Single acts, for scenarios too. They fail the run if the API refuses what it must take. */
 void crowd_enter(struct sim *sim, uint32_t walker, struct position p, uint32_t radius);
+void crowd_attach(struct sim *sim, uint32_t walker);
+/* An attached entity is told where it is and what it is, since what its former gateway sent may be lost. */
+void crowd_renew(struct sim *sim, uint32_t walker);
 void crowd_leave(struct sim *sim, uint32_t walker);
 void crowd_move(struct sim *sim, uint32_t walker, struct position p);
 void crowd_set_state(struct sim *sim, uint32_t walker, bool big);

@@ -126,6 +126,7 @@ static void draw_players(struct plan *plan, struct dice *d, const struct plan_op
     plan->query_chance = 0.05;
     plan->find_chance = 0.05;
     plan->callbacks_act = dice_chance(d, 0.3);
+    plan->attach_chance = dice_chance(d, 0.3) ? 0 : 0.02;
 }
 
 void plan_draw(struct plan *plan, const struct plan_options *options)

@@ -119,7 +119,7 @@ struct plan {
     uint32_t layers;
     int32_t z_spread;
     /* Chances per entity and work step. */
-    double leave_chance, enter_chance, switch_chance, state_chance, radius_chance, big_state_chance;
+    double attach_chance, leave_chance, enter_chance, switch_chance, state_chance, radius_chance, big_state_chance;
     /* Chances per gateway and work step. */
     double emit_chance, query_chance, find_chance;
     bool callbacks_act; /* callbacks call the API */
