@@ -177,8 +177,10 @@ static void judge_age(struct sim *sim, const struct walker *w, const struct owne
     if (looks >= TRAIL || looks > sim->checker.looks) return;
     uint64_t expected = o->trail[(sim->checker.looks - looks) % TRAIL];
     if (sample < expected)
-        sim_violation(sim, "server %u takes over %llu with a position %llu moves older than what was known", o->server,
-                      (unsigned long long)w->id, (unsigned long long)(expected - sample));
+        sim_violation(sim, "server %u takes over %llu as it was %.3f s ago, %llu moves older than what was known",
+                      o->server, (unsigned long long)w->id,
+                      (double)(sim->now_us - walker_history(w, sample)->at_us) / 1e6,
+                      (unsigned long long)(expected - sample));
 }
 
 static void note_owner(struct sim *sim, const struct walker *w, struct owned *o)

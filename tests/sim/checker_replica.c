@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SETTLED_US  UINT64_C(1000000) /* what was under way when the cluster became protected is over */
 #define STATE_ORDER UINT32_C(0x7fffffff)
 
 static struct held_copy *copy_of(struct sim *sim, uint32_t server, uint32_t walker)
@@ -102,6 +103,8 @@ static void judge_pair(void *context, const struct leaf_owner *leaf)
     struct checker *k = &sim->checker;
     uint32_t primary = server_of(sim, leaf->primary), standby = server_of(sim, leaf->standby);
     if (primary == UINT32_MAX || standby == UINT32_MAX || sim->violated) return;
+    /* While some leaf changes its standby, an entity may go from that leaf to one of the same server that is level. */
+    if (!look->exact && sim->faults.unprotected_us + SETTLED_US > sim->now_us) return;
     bool level = look->exact;
     for (uint32_t i = 0; i < k->count && !level; i++) {
         const struct held_copy *copy = copy_of(sim, standby, i);

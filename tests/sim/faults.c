@@ -84,7 +84,9 @@ void faults_look(struct sim *sim)
 {
     struct faults *f = &sim->faults;
     if (sim->plan.faults < FAULTS_DEATHS) return;
-    if (f->deaths > 0 && !faults_protected(sim)) note_trouble(sim, 0);
+    if (faults_protected(sim)) return;
+    f->unprotected_us = sim->now_us;
+    if (f->deaths > 0) note_trouble(sim, 0);
 }
 
 /* ---- what a path is like ---- */

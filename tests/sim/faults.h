@@ -37,7 +37,8 @@ struct faults {
     struct trouble *trouble; /* in order, none touches another */
     uint32_t trouble_count, trouble_room;
     uint64_t happened[CLASS_COUNT], begun; /* begun: by number, a bit each */
-    uint64_t deaths, protected_us;
+    uint64_t deaths;                       /* of cell servers */
+    uint64_t unprotected_us;               /* the last look at which the cluster was not protected */
 };
 
 /* How a path from one member to another is. */

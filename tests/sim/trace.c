@@ -105,6 +105,39 @@ static void say_accept(FILE *file, struct cursor message)
                 (unsigned long long)item.version);
 }
 
+static void say_standby(FILE *file, struct cursor message)
+{
+    struct standby m;
+    struct standby_item item;
+    struct standby_move move;
+    struct entity_id id;
+    char leaf[LIMIT_QUADKEY_TEXT];
+    if (standby_decode(message, &m) != TERRANE_ERR_OK) return;
+    quadkey_text(m.leaf, leaf);
+    fprintf(file, " %s/%u #%llu", leaf, m.epoch, (unsigned long long)m.seq);
+    if (m.parts > 0) fprintf(file, " part %u of %u", m.part, m.parts);
+    while (standby_next_drop(&m, &id)) fprintf(file, " -%llu", (unsigned long long)id.v);
+    while (standby_next_put(&m, &item)) {
+        fprintf(file, " +%u", item.slot);
+        say_entity(file, &item.transfer.record);
+        if (item.leaving_to.v != 0) fprintf(file, " leaving");
+        if (item.pending) fprintf(file, " pending");
+    }
+    while (standby_next_move(&m, &move)) fprintf(file, " %u(%+d,%+d)", move.slot, move.dx, move.dy);
+}
+
+static void say_standby_ack(FILE *file, struct cursor message)
+{
+    struct standby_ack ack;
+    struct standby_ack_item item;
+    char leaf[LIMIT_QUADKEY_TEXT];
+    if (standby_ack_decode(message, &ack) != TERRANE_ERR_OK) return;
+    while (standby_ack_next(&ack, &item)) {
+        quadkey_text(item.leaf, leaf);
+        fprintf(file, " %s/%u #%llu%s", leaf, item.epoch, (unsigned long long)item.seq, item.refused ? " refused" : "");
+    }
+}
+
 static void say_small(FILE *file, enum message_kind kind, struct cursor message)
 {
     struct result result;
@@ -137,6 +170,10 @@ static void say_message(FILE *file, struct cursor message)
         say_moves(file, message);
     else if (kind == MESSAGE_ACCEPT)
         say_accept(file, message);
+    else if (kind == MESSAGE_STANDBY)
+        say_standby(file, message);
+    else if (kind == MESSAGE_STANDBY_ACK)
+        say_standby_ack(file, message);
     else
         say_small(file, kind, message);
 }
