@@ -198,6 +198,12 @@ void faults_died(struct sim *sim, uint32_t member, struct node_id node)
 {
     struct member *m = &sim->members[member];
     struct dice d = {m->death_dice};
+    if (!sim->faults.running && m->role == ROLE_CELLSERVER) {
+        /* It was dismissed, after all faults were over: its agent starts it anew. */
+        report_death(sim, node, &d);
+        start_later(sim, member, 100000);
+        return;
+    }
     if (m->role == ROLE_CELLSERVER) sim->faults.deaths++;
     note_trouble(sim, 0);
     if (m->role == ROLE_CELLSERVER) report_death(sim, node, &d);

@@ -65,7 +65,6 @@ static void start_coordinator(struct sim *sim, struct member *m)
                                           .leaf_count = plan->leaf_count,
                                           .expect_servers = plan->servers,
                                           .lease_us = plan->lease_us,
-                                          .no_standbys = plan->faults != FAULTS_DEATHS, /* not yet under all faults */
                                           .storeless = plan->storeless};
     enum terrane_error error = coordinator_open(&options, &m->coordinator);
     CHECK(error == TERRANE_ERR_OK);
@@ -331,7 +330,9 @@ void sim_step(struct sim *sim, uint32_t index, const struct event *event)
         carry_out(sim, index, o, outbox_bytes(&sim->outbox, o));
     }
     sim->stepping = false;
-    if (dies && !sim->violated)
+    bool ends = m->server != NULL && cellserver_closed(m->server);
+    if (ends && !dies) sim_say(sim, "server %u ends", m->number);
+    if ((dies || ends) && !sim->violated)
         sim_kill(sim, index);
     else
         sim_rearm(sim, index);
