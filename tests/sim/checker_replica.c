@@ -160,9 +160,7 @@ static void look_at_leaf(void *context, const struct leaf_owner *leaf)
         look->safe = false;
         return;
     }
-    if (look->living < 2) return;
-    /* TODO: every leaf must have one once coordinators name them. */
-    if (standby == UINT32_MAX && leaf->standby.v == 0 && sim->faults.deaths == 0) return;
+    if (look->living < 2 || sim->plan.no_standbys) return;
     if (standby == UINT32_MAX) look->safe = false;
     /* As of the last look; where a leaf is empty there is nothing to be lost. */
     for (uint32_t i = 0; i < k->count && look->safe; i++) {

@@ -139,6 +139,7 @@ void plan_draw(struct plan *plan, const struct plan_options *options)
     draw_players(plan, &d, options);
     struct dice lease = dice_of(options->seed, 9);
     draw_lease(plan, &lease);
+    plan->no_standbys = plan->faults < FAULTS_DEATHS && dice_chance(&lease, 0.2);
     plan_draw_faults(plan, options);
     plan_bounds(plan);
 }
@@ -170,6 +171,7 @@ void plan_quiet(struct plan *plan, uint32_t servers, uint32_t split_depth)
     plan->world.hysteresis = 102;
     plan->world.handoff_hysteresis = 20;
     plan->feeds = 2;
+    plan->no_standbys = true;
     plan->storeless = true;
     plan->layers = 1;
     plan->delay_min_us = 1000;

@@ -92,7 +92,7 @@ struct plan {
     uint32_t leaf_count;
     struct quadkey leaves[PLAN_LEAVES];
     uint32_t feeds;
-    bool storeless;
+    bool storeless, no_standbys;
 
     uint64_t delay_min_us, delay_max_us, delay_jitter_us;
     double feed_loss;       /* share of frames lost */

@@ -65,6 +65,7 @@ static void start_coordinator(struct sim *sim, struct member *m)
                                           .leaf_count = plan->leaf_count,
                                           .expect_servers = plan->servers,
                                           .lease_us = plan->lease_us,
+                                          .no_standbys = plan->no_standbys,
                                           .storeless = plan->storeless};
     enum terrane_error error = coordinator_open(&options, &m->coordinator);
     CHECK(error == TERRANE_ERR_OK);
