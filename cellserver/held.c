@@ -117,6 +117,7 @@ bool held_move(struct held_content *c, const struct world *world, const struct s
                 coordinate(e->position.z, move->dz, &p.z);
     if (!fits || !world_contains(world, p) || p.z < -HEIGHT_END || p.z >= HEIGHT_END) return false;
     e->position = p;
+    e->move_sequence = 0; /* the primary lives and has later ones */
     e->yaw = move->yaw;
     return true;
 }

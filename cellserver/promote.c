@@ -6,15 +6,18 @@
  * margin for clocks. Until then the leaf is nobody's here; what comes for its entities is kept (replica.c).
  *
  * Of one entity in several places (another standby leaf, an own leaf, a ghost) the highest version is the entity; the
- * others are dropped without a word, since nobody was told of them by us. A promoted entity's version rises by one, so
- * that all who knew it elsewhere believe us, but for one that was marked as leaving: whether its destination has it
- * under the next version, only the destination knows, so it keeps its version and is offered again. One that was
- * pending counts as taken over: if its source still has it, it asks again and hears so. */
+ * others are dropped without a word, since nobody was told of them by us. A promoted entity's version rises by more
+ * than the former primary can have raised it unheard, so that all who knew it elsewhere believe us, but for one that
+ * was marked as leaving: whether its destination has it under the next version, only the destination knows, so it keeps
+ * its version and is offered again. One that was pending counts as taken over: if its source still has it, it asks
+ * again and hears so. */
 #include "cellserver/internal.h"
 
 #include <stdlib.h>
 
-#define VIEWS_HELD_US UINT64_C(500000) /* for ghosts that are still on their way; then views are told without them */
+/* A primary may have raised a version so often, and told it to others, without its standby's having heard of that. */
+#define VERSIONS_UNHEARD UINT64_C(1024)
+#define VIEWS_HELD_US    UINT64_C(500000) /* for ghosts that are still on their way; then views are told without them */
 
 void promote_begin(struct cellserver *cs, struct held_leaf *leaf)
 {
@@ -81,7 +84,7 @@ static void install(struct cellserver *cs, uint32_t leaf_at, const struct held_c
                     const struct held_entity *item)
 {
     bool leaves = item->leaving_to.v != 0 && !MUTATION(MARK_IGNORED);
-    uint64_t version = item->version + (leaves || MUTATION(VERSION_REUSED) ? 0 : 1);
+    uint64_t version = item->version + (leaves || MUTATION(VERSION_REUSED) ? 0 : VERSIONS_UNHEARD);
     if (item->pending && MUTATION(PENDING_LOST)) return;
     if (superseded(cs, item->id, version)) return;
     struct transfer transfer;

@@ -7,6 +7,7 @@ static struct sim *a_crowd(uint32_t walkers)
     struct plan plan;
     plan_quiet(&plan, 3, 2);
     plan.faults = FAULTS_DEATHS; /* so the checker counts what standbys keep */
+    plan.no_standbys = false;
     struct sim *sim = story_open(&plan, walkers);
     for (uint32_t i = 0; i < walkers; i++) {
         story_enter(sim, i, i % 2 == 0 ? "00" : "01", i % 2 == 0 ? 0.8 : 0.2, 0.3 + 0.04 * i, 3);
@@ -116,6 +117,7 @@ START_TEST(entities_of_a_dead_gateway_leave_wherever_they_are_by_then)
     struct plan plan;
     plan_quiet(&plan, 3, 2);
     plan.faults = FAULTS_DEATHS; /* so the checker counts what standbys keep */
+    plan.no_standbys = false;
     plan.gateways = 2;
     struct sim *sim = story_open(&plan, 4);
     for (uint32_t i = 0; i < 4; i++) story_enter(sim, i, "00", 0.5, 0.5 + 0.05 * i, 3);

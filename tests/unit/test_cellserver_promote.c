@@ -3,7 +3,8 @@
 
 #include "tests/unit/suite.h"
 
-#define UNIT 164 /* position units in about a metre */
+#define UNHEARD 1024u /* by so much a promotion raises a version */
+#define UNIT    164   /* position units in about a metre */
 
 static struct stand s;
 static int32_t half;
@@ -37,11 +38,11 @@ START_TEST(a_leaf_of_a_dead_primary_is_served_and_published_in_the_same_step)
     ck_assert(serves(0));
     struct stand_found found = stand_owned(&s, 7);
     ck_assert_uint_eq(found.count, 1);
-    ck_assert_uint_eq(found.entity.record.version, 1001);
+    ck_assert_uint_eq(found.entity.record.version, 1000 + UNHEARD);
     ck_assert_str_eq(found.state, "hp=7");
     ck_assert_uint_eq(s.entered, 1); /* the first frame is out before any tick */
     ck_assert_uint_eq(s.told[STAND_GATEWAY].count[MESSAGE_OWNER], 1);
-    ck_assert_uint_eq(s.told[STAND_GATEWAY].owner.version, 1001);
+    ck_assert_uint_eq(s.told[STAND_GATEWAY].owner.version, 1000 + UNHEARD);
     ck_assert_uint_eq(stand_stats(&s).replicas, 0);
     ck_assert_uint_eq(stand_stats(&s).promotions, 2); /* leaf 2 as well, empty */
     ck_assert_ptr_nonnull(strstr(s.logged, "cause=dead"));
@@ -245,7 +246,7 @@ START_TEST(a_repeated_enter_is_known_after_the_promotion)
     enter_encode(&s.w, &enter);
     stand_say(&s, STAND_GATEWAY, true);
     ck_assert_int_eq(s.told[STAND_GATEWAY].result.error, TERRANE_ERR_OK);
-    ck_assert_uint_eq(s.told[STAND_GATEWAY].result.version, 1001);
+    ck_assert_uint_eq(s.told[STAND_GATEWAY].result.version, 1000 + UNHEARD);
     stand_close(&s);
 }
 END_TEST
@@ -282,7 +283,7 @@ START_TEST(what_was_pending_counts_as_taken_over)
     struct stand_found found = stand_owned(&s, 7);
     ck_assert_uint_eq(found.count, 1);
     ck_assert(!found.entity.leaving);
-    ck_assert_uint_eq(found.entity.record.version, 1001);
+    ck_assert_uint_eq(found.entity.record.version, 1000 + UNHEARD);
     stand_close(&s);
 }
 END_TEST
@@ -298,7 +299,7 @@ START_TEST(of_two_replicas_with_one_id_the_higher_version_is_the_entity)
         stand_primary_dies(&s);
         struct stand_found found = stand_owned(&s, 7);
         ck_assert_uint_eq(found.count, 1);
-        ck_assert_uint_eq(found.entity.record.version, 1002);
+        ck_assert_uint_eq(found.entity.record.version, 1001 + UNHEARD);
         ck_assert(quadkey_equal(found.entity.leaf, stand_leaf(newer)));
         ck_assert_uint_eq(stand_stats(&s).owned, 1);
         stand_close(&s);
@@ -329,7 +330,7 @@ START_TEST(two_leaves_promoted_one_after_the_other_keep_one_entity)
         stand_tick(&s);
         struct stand_found found = stand_owned(&s, 7);
         ck_assert_uint_eq(found.count, 1);
-        ck_assert_uint_eq(found.entity.record.version, 1001);
+        ck_assert_uint_eq(found.entity.record.version, 1000 + UNHEARD);
         ck_assert(quadkey_equal(found.entity.leaf, stand_leaf(2)));
         ck_assert(!found.entity.leaving);
         ck_assert_uint_eq(stand_stats(&s).leaving, 0);
@@ -351,12 +352,12 @@ static void enter_here(uint64_t id, uint64_t version)
 START_TEST(what_is_owned_here_under_a_higher_version_stays)
 {
     open_rig();
-    enter_here(7, 1001);
+    enter_here(7, 1000 + UNHEARD + 1);
     level_with(stand_item(7, 0, 1000, 1000, 0));
     stand_primary_dies(&s);
     struct stand_found found = stand_owned(&s, 7);
     ck_assert_uint_eq(found.count, 1);
-    ck_assert_uint_eq(found.entity.record.version, 1001);
+    ck_assert_uint_eq(found.entity.record.version, 1000 + UNHEARD + 1);
     ck_assert(quadkey_equal(found.entity.leaf, stand_leaf(1)));
     ck_assert_uint_eq(s.told[STAND_GATEWAY].count[MESSAGE_OWNER], 0);
     stand_close(&s);
@@ -371,7 +372,7 @@ START_TEST(what_is_owned_here_under_a_lower_version_goes_to_the_promoted_leaf)
     stand_primary_dies(&s);
     struct stand_found found = stand_owned(&s, 7);
     ck_assert_uint_eq(found.count, 1);
-    ck_assert_uint_eq(found.entity.record.version, 1001);
+    ck_assert_uint_eq(found.entity.record.version, 1000 + UNHEARD);
     ck_assert(quadkey_equal(found.entity.leaf, stand_leaf(0)));
     ck_assert_uint_eq(stand_stats(&s).owned, 1);
     stand_tick(&s);
@@ -507,7 +508,7 @@ START_TEST(a_promoted_leaf_with_a_place_past_its_border_hands_over)
     struct stand_found found = stand_owned(&s, 7);
     ck_assert_uint_eq(found.count, 1);
     ck_assert(quadkey_equal(found.entity.leaf, stand_leaf(1)));
-    ck_assert_uint_eq(found.entity.record.version, 1002);
+    ck_assert_uint_eq(found.entity.record.version, 1001 + UNHEARD);
     stand_close(&s);
 }
 END_TEST
