@@ -173,6 +173,7 @@ static void start_cluster(void)
                                     .programs = bench.programs,
                                     .run_dir = bench.run_dir,
                                     .servers = flags.servers,
+                                    .coordinators = 1,
                                     .depth = 5,
                                     .split_depth = 2,
                                     .tick_hz = 20,
@@ -187,14 +188,14 @@ static void start_cluster(void)
         fprintf(stderr, "%s: %s\n", PROGRAM, bench.local.fault);
         leave(missing ? EXIT_MISSING : EXIT_NOT_HELD);
     }
-    cluster_open(&bench.cluster, bench.local.query);
+    cluster_open(&bench.cluster, bench.local.queries);
 }
 
 static void start_bots(void)
 {
     char program[600], coordinator[600], bots[32];
     snprintf(program, sizeof program, "%s/terrane", bench.programs);
-    snprintf(coordinator, sizeof coordinator, "--coordinator=%s", bench.local.inbox);
+    snprintf(coordinator, sizeof coordinator, "--coordinator=%s", bench.local.inboxes);
     snprintf(bots, sizeof bots, "--bots=%" PRIu64, flags.bots);
     char *argv[] = {program,
                     (char *)"bots",
@@ -212,7 +213,7 @@ static void start_bots(void)
 
 static void start_probe(void)
 {
-    bench.probe = probe_open(bench.local.inbox, "bench", 15000);
+    bench.probe = probe_open(bench.local.inboxes, "bench", 15000);
     if (bench.probe == NULL || cluster_refresh(&bench.cluster, 2000) != TERRANE_ERR_OK) {
         fprintf(stderr, "%s: the cluster did not become ready\n", PROGRAM);
         leave(EXIT_NOT_HELD);
@@ -352,8 +353,8 @@ static void server_round(enum failure fault)
 static void coordinator_round(void)
 {
     uint64_t fault_us = loop_now_us();
-    kill(bench.local.coordinator->child.pid, SIGKILL);
-    struct probe *joining = probe_begin(bench.local.inbox, "joining");
+    kill(bench.local.coordinators[0]->child.pid, SIGKILL);
+    struct probe *joining = probe_begin(bench.local.inboxes, "joining");
     CHECK(joining != NULL);
     probe_expect(bench.probe, probe_node(joining));
     while (probe_told_us(bench.probe) == 0 && loop_now_us() < fault_us + GONE_US) {

@@ -15,7 +15,7 @@
 
 #define START_MS   15000
 #define USUAL_PORT 7070u
-#define PORTS      3u /* a coordinator's: inbox, queries, map/ */
+#define PORTS_EACH 3u /* a coordinator's: inbox, queries, map/ */
 
 static bool fail(struct local *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool fail(struct local *l, const char *format, ...)
@@ -133,14 +133,19 @@ static bool start_redis(struct local *l, bool *missing)
     return true;
 }
 
-static bool start_coordinator(struct local *l, uint16_t port)
+static void add_url(char *list, size_t room, uint32_t port)
+{
+    size_t used = strlen(list);
+    snprintf(list + used, room - used, "%stcp://127.0.0.1:%u", used > 0 ? "," : "", port);
+}
+
+static struct ward *start_coordinator(struct local *l, uint32_t index, uint32_t port)
 {
     const struct local_options *o = &l->options;
-    snprintf(l->inbox, sizeof l->inbox, "tcp://127.0.0.1:%u", port);
-    snprintf(l->query, sizeof l->query, "tcp://127.0.0.1:%u", port + 1);
+    char *name = o->coordinators == 1 ? text("coordinator") : text("coordinator-%u", index + 1);
     char *argv[] = {text("%s/terrane-coordinator", o->programs),
-                    text("--inbox=%s", l->inbox),
-                    (char *)"--name=coordinator",
+                    text("--inbox=tcp://127.0.0.1:%u", port),
+                    text("--name=%s", name),
                     text("--redis=%s", l->redis_address),
                     text("--expect-servers=%" PRIu64, o->servers),
                     text("--depth=%" PRIu64, o->depth),
@@ -153,8 +158,21 @@ static bool start_coordinator(struct local *l, uint16_t port)
                     text("--lease-ms=%" PRIu64, o->lease_ms),
                     (char *)(uintptr_t)(o->no_standbys ? "--no-standbys" : "--standbys"),
                     NULL};
-    l->coordinator = start(l, "coordinator", argv, false, 0);
-    return l->coordinator != NULL && await_ready(l, l->coordinator);
+    return start(l, name, argv, false, 0);
+}
+
+static bool start_coordinators(struct local *l, uint16_t port)
+{
+    l->inboxes[0] = l->queries[0] = '\0';
+    for (uint32_t i = 0; i < l->options.coordinators; i++) {
+        add_url(l->inboxes, sizeof l->inboxes, port + i * PORTS_EACH);
+        add_url(l->queries, sizeof l->queries, port + i * PORTS_EACH + 1);
+        l->coordinators[i] = start_coordinator(l, i, port + i * PORTS_EACH);
+        if (l->coordinators[i] == NULL) return false;
+    }
+    for (uint32_t i = 0; i < l->options.coordinators; i++)
+        if (!await_ready(l, l->coordinators[i])) return false;
+    return true;
 }
 
 static bool start_servers(struct local *l)
@@ -163,7 +181,7 @@ static bool start_servers(struct local *l)
     for (uint32_t i = 0; i < o->servers; i++) {
         char *name = text("cell-%u", i + 1);
         char *argv[] = {text("%s/terrane-cellserver", o->programs),
-                        text("--coordinator=%s", l->inbox),
+                        text("--coordinator=%s", l->inboxes),
                         text("--name=%s", name),
                         text("--feeds=%" PRIu64, o->feeds),
                         text("--entities=%" PRIu64, o->entities),
@@ -178,20 +196,21 @@ static bool start_servers(struct local *l)
 
 /* The ports at which tools look by themselves, if they are free. Ports that were free may be taken between the look and
  * the use: others are tried, once. */
-static bool place_coordinator(struct local *l)
+static bool place_coordinators(struct local *l)
 {
-    bool usual = l->options.port == 0 && places_ports_free(USUAL_PORT, PORTS);
-    uint16_t port = l->options.port != 0 ? (uint16_t)l->options.port : usual ? USUAL_PORT : places_free_ports(PORTS);
-    if (port == 0) return fail(l, "no %u free ports in a row; choose them with --first-port", PORTS);
-    if (start_coordinator(l, port)) return true;
-    if (l->options.port != 0 || l->coordinator == NULL || (port = places_free_ports(PORTS)) == 0) return false;
-    agent_drop_last(l->agent);
-    return start_coordinator(l, port);
+    uint16_t count = (uint16_t)(l->options.coordinators * PORTS_EACH);
+    bool usual = l->options.port == 0 && places_ports_free(USUAL_PORT, count);
+    uint16_t port = l->options.port != 0 ? (uint16_t)l->options.port : usual ? USUAL_PORT : places_free_ports(count);
+    if (port == 0) return fail(l, "no %u free ports in a row; choose them with --first-port", count);
+    if (start_coordinators(l, port)) return true;
+    if (l->options.port != 0 || (port = places_free_ports(count)) == 0) return false;
+    while (agent_count(l->agent) > 1) agent_drop_last(l->agent); /* Redis came first */
+    return start_coordinators(l, port);
 }
 
 bool local_start(struct local *l, const struct local_options *options, bool *missing)
 {
-    CHECK(options->servers <= LOCAL_SERVERS);
+    CHECK(options->servers <= LOCAL_SERVERS && options->coordinators <= LOCAL_COORDINATORS);
     *l = (struct local){.options = *options};
     *missing = false;
     struct agent_options agent = {.name = options->name,
@@ -200,8 +219,8 @@ bool local_start(struct local *l, const struct local_options *options, bool *mis
                                   .context = l,
                                   .changed = write_children};
     if (agent_open(&agent, &l->agent) != TERRANE_ERR_OK) return fail(l, "no agent: out of memory or descriptors");
-    if (!start_redis(l, missing) || !place_coordinator(l)) return false;
-    if (agent_tell(l->agent, l->query) != TERRANE_ERR_OK) return fail(l, "no socket for %s", l->query);
+    if (!start_redis(l, missing) || !place_coordinators(l)) return false;
+    if (agent_tell(l->agent, l->queries) != TERRANE_ERR_OK) return fail(l, "no socket for %s", l->queries);
     return start_servers(l);
 }
 
@@ -244,8 +263,8 @@ void local_stop(struct local *l, int patience_ms)
 {
     uint64_t until_us = loop_now_us() + (uint64_t)patience_ms * 1000;
     if (l->agent == NULL) return;
-    ask_to_stop(l->coordinator);
-    await_end(l, l->coordinator, until_us);
+    for (uint32_t i = 0; i < LOCAL_COORDINATORS; i++) ask_to_stop(l->coordinators[i]);
+    for (uint32_t i = 0; i < LOCAL_COORDINATORS; i++) await_end(l, l->coordinators[i], until_us);
     for (uint32_t i = 0; i < LOCAL_SERVERS; i++) ask_to_stop(l->servers[i]);
     for (uint32_t i = 0; i < LOCAL_SERVERS; i++) await_end(l, l->servers[i], until_us);
     ask_to_stop(l->redis);

@@ -28,8 +28,8 @@
 
 static struct flags {
     const char *crowds, *run_dir;
-    uint64_t servers, bots, churn, seed, split_depth, depth, feeds, gateways, port, events, queries, states, tick_hz,
-        window, patience, lease_ms, restart_ms, first_group;
+    uint64_t servers, coordinators, bots, churn, seed, split_depth, depth, feeds, gateways, port, events, queries,
+        states, tick_hz, window, patience, lease_ms, restart_ms, first_group;
     double seconds, radius, radius_max, speed, band, calm_every, hysteresis;
     uint32_t workload, view_mode, updates;
     bool deaths, standbys, json;
@@ -60,6 +60,7 @@ static const char *const modes[] = {"radius", "block", NULL};
 
 static const struct config_field fields[] = {
     UINT_FIELD("servers", servers, "4", 1, LOCAL_SERVERS, "Cell servers."),
+    UINT_FIELD("coordinators", coordinators, "1", 1, LOCAL_COORDINATORS, "Coordinators: one leads, the others wait."),
     UINT_FIELD("bots", bots, "10000", 0, 200000, "Bots that move, look and check; 0: none."),
     DOUBLE_FIELD("for", seconds, "0", 0, 1e9, "SECONDS", "How long bots move; 0: until SIGINT or SIGTERM."),
     UINT_FIELD("seed", seed, "1", 0, 0, "Who is where and does what."),
@@ -186,6 +187,7 @@ static void start_cluster(void)
                                     .programs = up.programs,
                                     .run_dir = up.run_dir,
                                     .servers = flags.servers,
+                                    .coordinators = flags.coordinators,
                                     .port = flags.port,
                                     .depth = flags.depth,
                                     .split_depth = flags.split_depth,
@@ -210,7 +212,7 @@ static void print_places(struct cluster *cluster)
     const char *feed = document_first(&cluster->map, feeds) != DOCUMENT_NONE
                            ? cluster->map.values[document_first(&cluster->map, feeds)].text
                            : "";
-    const char *inbox = up.local.inbox, *query = up.local.query;
+    const char *inbox = up.local.inboxes, *query = up.local.queries;
     fprintf(stderr,
             "coordinator  %s   queries %s   map feed tcp://127.0.0.1:%u\n"
             "redis        %s\n"
@@ -220,9 +222,9 @@ static void print_places(struct cluster *cluster)
             "             nngcat --sub0 --dial %s --subscribe r/ --hex\n"
             "             redis-cli -p %s hgetall 'terrane:{terrane}:map'\n"
             "logs         %s\n",
-            inbox, query, (unsigned)strtoul(strrchr(query, ':') + 1, NULL, 10) + 1, up.local.redis_address, feed,
-            first->name, up.programs, inbox, up.programs, inbox, feed, strchr(up.local.redis_address, ':') + 1,
-            up.run_dir);
+            inbox, query, (unsigned)strtoul(strchr(query + sizeof "tcp:", ':') + 1, NULL, 10) + 1,
+            up.local.redis_address, feed, first->name, up.programs, inbox, up.programs, inbox, feed,
+            strchr(up.local.redis_address, ':') + 1, up.run_dir);
 }
 
 /* A coordinator has stored a map in which every region has a server. */
@@ -230,7 +232,7 @@ static void await_map(void)
 {
     struct cluster cluster;
     uint64_t until_us = loop_now_us() + READY_MS * UINT64_C(1000);
-    cluster_open(&cluster, up.local.query);
+    cluster_open(&cluster, up.local.queries);
     for (;;) {
         enum terrane_error error = cluster_refresh(&cluster, 500);
         if (error == TERRANE_ERR_OK && cluster_ready(&cluster, flags.servers)) break;
@@ -252,8 +254,8 @@ static void start_bots(void)
     char *argv[] = {format("%s/terrane", up.programs),
                     (char *)"bots",
                     (char *)"--json",
-                    format("--coordinator=%s", up.local.inbox),
-                    format("--query=%s", up.local.query),
+                    format("--coordinator=%s", up.local.inboxes),
+                    format("--query=%s", up.local.queries),
                     format("--bots=%" PRIu64, flags.bots),
                     format("--for=%.17g", flags.seconds),
                     format("--seed=%" PRIu64, flags.seed),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kills and pauses real processes of a real cluster while bots move through it; nothing that was promised may break.
 
-Usage: chaos.py BUILD [--seconds N] [--seed N] [--bots N] [--servers N] [--least N] [--kinds A,B,...] [--net]
+Usage: chaos.py BUILD [--seconds N] [--seed N] [--bots N] [--servers N] [--coordinators N] [--least N] [--kinds A,B,...] [--net]
 
 One fault at a time: the next one comes when `terrane status` says that every region has a level standby again and
 every process runs. Kinds: VICTIM-kill (SIGKILL), VICTIM-pause (SIGSTOP for longer than the lease, then SIGCONT),
@@ -74,7 +74,7 @@ class Chaos:
     def start(self):
         o = self.options
         command = [self.terrane, "up", "--json", "--deaths", "--run-dir", self.folder, "--seed", str(o.seed),
-                   "--servers", str(o.servers), "--bots", str(o.bots),
+                   "--servers", str(o.servers), "--coordinators", str(o.coordinators), "--bots", str(o.bots),
                    "--churn", "20", "--window", str(o.window), "--patience", str(o.patience), "--calm-every", str(o.calm_every)]
         if o.net:
             command += ["--first-group", str(FIRST_GROUP)]
@@ -225,6 +225,7 @@ def options_of(arguments):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--bots", type=int, default=10000)
     parser.add_argument("--servers", type=int, default=4)
+    parser.add_argument("--coordinators", type=int, default=2)
     parser.add_argument("--least", type=int, default=1, help="faults that must have come")
     parser.add_argument("--pace", type=float, default=2, help="at most so many seconds between protection and the next fault")
     parser.add_argument("--kinds", default="", help="only these, separated by commas")
