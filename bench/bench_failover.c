@@ -33,6 +33,7 @@
 #define GONE_US     10000000u /* a fault that nobody makes good in that time has failed */
 #define WELL_US     60000000u
 #define FRESH_US    300000u
+#define SETTLED_US  700000u
 #define SAMPLES_MAX 65536u
 #define BUSY_MAX    64u
 
@@ -243,16 +244,20 @@ static bool is_well(void)
     return document_count(map, 0, "unprotected") == 0 && probe_hears_all(bench.probe, FRESH_US);
 }
 
+/* For a while without a break: who has come back is given standby leaves, which are not level at once. */
 static void await_well(const char *after)
 {
-    uint64_t until_us = loop_now_us() + WELL_US;
-    while (!is_well()) {
+    uint64_t until_us = loop_now_us() + WELL_US, since_us = 0;
+    while (since_us == 0 || loop_now_us() < since_us + SETTLED_US) {
+        bool well = is_well();
+        if (!well) since_us = 0;
+        if (well && since_us == 0) since_us = loop_now_us();
         turn_for(50000);
         if (loop_now_us() < until_us) continue;
         fprintf(stderr, "%s: not protected again within a minute after %s\n", PROGRAM, after);
         leave(EXIT_NOT_HELD);
     }
-    turn_for(200000 + (uint64_t)(bench.sample_count * 37 % 100) * 1000); /* not always at the same point of a tick */
+    turn_for((uint64_t)(bench.sample_count * 37 % 100) * 1000); /* not always at the same point of a tick */
 }
 
 /* A server that owns something, in turn. */
