@@ -158,15 +158,26 @@ static void coordinator_deliver(void *context, struct cursor message, bool sure)
     }
 }
 
-/* A WELCOME names its sender, so it is looked for before the session: it may be what makes the session. */
-static void coordinator_look_for_welcome(struct cellserver *cs, const struct packet *packet)
+/* Whether we ask for a coordinator, with HELLO. */
+static bool coordinator_is_sought(const struct cellserver *cs)
 {
+    return !cs->coordinator.known || cs->now_us - cs->coordinator.heard_us > COORDINATOR_SILENT_US;
+}
+
+/* The answer to HELLO is looked for before the session: a WELCOME names its sender and may be what makes the session,
+ * and a BYE may come from one that we never had a WELCOME of. */
+static void coordinator_look_for_answer(struct cellserver *cs, const struct packet *packet)
+{
+    bool other = !cs->coordinator.known || !node_id_equal(packet->from, cs->coordinator.node);
     struct cursor list = packet->fast, message;
     while (packet_next(&list, &message)) {
         enum message_kind kind;
         struct welcome m;
-        if (message_kind_of(message, &kind) != TERRANE_ERR_OK || kind != MESSAGE_WELCOME) continue;
-        if (welcome_decode(message, &m) == TERRANE_ERR_OK) coordinator_welcome(cs, packet->from, &m);
+        if (message_kind_of(message, &kind) != TERRANE_ERR_OK) continue;
+        if (kind == MESSAGE_WELCOME && welcome_decode(message, &m) == TERRANE_ERR_OK)
+            coordinator_welcome(cs, packet->from, &m);
+        else if (kind == MESSAGE_BYE && other && coordinator_is_sought(cs))
+            closing_dismiss(cs);
     }
 }
 
@@ -185,7 +196,7 @@ static void inbox_received(struct cellserver *cs, const uint8_t *bytes, size_t s
         peer_receive(cs, bytes, size);
         return;
     }
-    coordinator_look_for_welcome(cs, &packet);
+    coordinator_look_for_answer(cs, &packet);
     if (!cs->coordinator.known || !node_id_equal(packet.from, cs->coordinator.node)) {
         cs->stats.stale++;
         return;
@@ -261,7 +272,7 @@ static void coordinator_dial(struct cellserver *cs)
 static void coordinator_tick(struct cellserver *cs)
 {
     struct coordinator_link *link = &cs->coordinator;
-    bool silent = !link->known || cs->now_us - link->heard_us > COORDINATOR_SILENT_US;
+    bool silent = coordinator_is_sought(cs);
     if (silent && urls_turn(&cs->coordinators, cs->now_us)) {
         outbox_push(cs->out, (struct output){.kind = OUTPUT_UNLINK, .node = NODE_COORDINATOR}, NULL, 0);
         link->up = false;
@@ -335,8 +346,7 @@ static void peer_up(struct cellserver *cs, struct node_id node)
     if (node_id_equal(node, NODE_COORDINATOR)) {
         cs->coordinator.up = true;
         session_link_up(cs->coordinator.session, cs->now_us);
-        bool silent = cs->now_us - cs->coordinator.heard_us > COORDINATOR_SILENT_US;
-        if (!cs->coordinator.known || silent) coordinator_hello(cs);
+        if (coordinator_is_sought(cs)) coordinator_hello(cs);
         return;
     }
     uint32_t at = peer_find(cs, node);

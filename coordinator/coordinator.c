@@ -114,9 +114,9 @@ static void link_changed(struct coordinator *c, struct node_id node, bool up)
     c->members[index].link_down = !up;
     if (!up) return;
     bool known = c->members[index].proved;
-    if (!member_prove(c, index)) return;
     session_link_up(c->members[index].session, c->now_us);
     member_touch(c, index);
+    (void)member_prove(c, index);       /* if its name is not free yet, its packets will prove it later */
     if (!known) send_welcome(c, index); /* the one that answered HELLO had no link to travel on */
 }
 

@@ -166,8 +166,8 @@ bool member_prove(struct coordinator *c, uint32_t index)
     if (m->proved || m->state != MEMBER_ACTIVE) return true;
     uint32_t old = member_is_server(m) ? member_named(c, m->info.name) : NONE;
     if (old != NONE && name_taken(c, &c->members[old])) {
-        refuse(c, TERRANE_ERR_CONFIG, "hello under the name of a live server", m->info.node);
-        member_free(c, index);
+        /* Not its end: the link that was down when it was let in may be up again because it listens there now. */
+        refuse(c, TERRANE_ERR_CONFIG, "packet under the name of a live server", m->info.node);
         return false;
     }
     if (old != NONE) member_dead(c, old, "a new incarnation has its name");

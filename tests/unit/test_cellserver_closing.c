@@ -129,7 +129,51 @@ START_TEST(nobody_else_can_end_it)
 }
 END_TEST
 
+static void bye_from_stranger(void)
+{
+    struct writer w = {0};
+    struct packet head = {.from = {101}, .to = STAND_SELF, .fast_total = UINT64_C(1) << 62};
+    packet_begin(&w, &head, 0);
+    packet_fast(&w, 1);
+    bye_encode(&w);
+    stand_step(&s, &(struct event){.kind = EVENT_MESSAGE, .bytes = w.data, .size = w.size});
+    writer_close(&w);
+}
+
+START_TEST(it_ends_when_a_coordinator_that_has_never_welcomed_it_says_that_it_is_dead)
+{
+    s = (struct stand){.now_us = 1000000};
+    struct node_info info = stand_info(STAND_THIRD);
+    info.node = STAND_SELF;
+    s.server = cellserver_open(&(struct cellserver_options){.info = info, .coordinator_url = "tcp://127.0.0.1:7070"});
+    stand_step(&s, &(struct event){.kind = EVENT_START});
+    ck_assert(!cellserver_closed(s.server));
+    bye_from_stranger();
+    ck_assert(cellserver_closed(s.server));
+    ck_assert(cellserver_dismissed(s.server));
+    stand_close(&s);
+}
+END_TEST
+
+START_TEST(another_coordinator_ends_it_only_when_its_own_is_silent)
+{
+    open_rig();
+    bye_from_stranger();
+    ck_assert(!cellserver_closed(s.server));
+    for (int i = 0; i < 100; i++) {
+        s.now_us += STAND_TICK_US;
+        stand_step(&s, &(struct event){.kind = EVENT_TICK});
+    }
+    ck_assert(!cellserver_closed(s.server));
+    bye_from_stranger();
+    ck_assert(cellserver_dismissed(s.server));
+    stand_close(&s);
+}
+END_TEST
+
 SUITE_MAIN("cellserver_closing", it_says_bye_and_serves_on_until_others_have_its_leaves,
            it_waits_until_the_new_primary_has_heard_all, it_waits_for_a_few_seconds_at_most,
            the_only_server_waits_for_nobody, without_a_coordinator_it_waits_for_nobody,
-           it_ends_when_the_coordinator_says_that_it_is_dead, nobody_else_can_end_it)
+           it_ends_when_the_coordinator_says_that_it_is_dead, nobody_else_can_end_it,
+           it_ends_when_a_coordinator_that_has_never_welcomed_it_says_that_it_is_dead,
+           another_coordinator_ends_it_only_when_its_own_is_silent)

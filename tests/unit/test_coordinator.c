@@ -116,6 +116,29 @@ START_TEST(a_live_server_keeps_its_name)
 }
 END_TEST
 
+/* It listens where the former incarnation did, so the link to that one comes up again. */
+START_TEST(who_is_let_in_under_the_name_of_one_that_seems_alive_again_gets_it_a_little_later)
+{
+    static struct fixture f;
+    struct coordinator_options options = fixture_options();
+    fixture_open(&f, &options);
+    struct tester *a = tester_join(&f, ROLE_CELLSERVER, "cell-1", 101);
+    fixture_run(&f, 500 * MS);
+    a->cut = true;
+    fixture_step(&f, (struct event){.kind = EVENT_PEER_DOWN, .node = a->info.node});
+    f.no_links = true;
+    struct tester *again = tester_join(&f, ROLE_CELLSERVER, "cell-1", 111);
+    f.no_links = false;
+    fixture_step(&f, (struct event){.kind = EVENT_PEER_UP, .node = a->info.node});
+    fixture_step(&f, (struct event){.kind = EVENT_PEER_UP, .node = again->info.node});
+    fixture_run(&f, 500 * MS);
+    ck_assert_uint_eq(leaves_of(&f, &again->map, again), 0);
+    fixture_run(&f, 1000 * MS);
+    ck_assert_uint_eq(leaves_of(&f, &again->map, again), 16);
+    fixture_close(&f);
+}
+END_TEST
+
 START_TEST(who_only_says_hello_from_a_false_url_owns_nothing_and_takes_nobodys_name)
 {
     static struct fixture f;
@@ -356,6 +379,7 @@ END_TEST
 SUITE_MAIN("coordinator", the_first_assignment_waits_for_the_expected_servers_and_is_even,
            leaves_without_an_owner_wait_for_a_newcomer_and_then_go_to_those_who_are_there,
            a_new_incarnation_of_a_name_takes_over_its_leaves_one_epoch_higher, a_live_server_keeps_its_name,
+           who_is_let_in_under_the_name_of_one_that_seems_alive_again_gets_it_a_little_later,
            who_only_says_hello_from_a_false_url_owns_nothing_and_takes_nobodys_name,
            a_silent_server_is_reported_and_keeps_its_leaves_a_silent_gateway_leaves_the_map,
            a_pause_of_the_coordinator_itself_makes_nobody_silent, a_gateway_comes_and_goes_while_the_store_is_away,
