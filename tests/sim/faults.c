@@ -235,13 +235,21 @@ static uint32_t servers_alive(const struct sim *sim)
     return alive;
 }
 
+/* It is as good as dead: what it alone has is lost. */
+static bool one_is_doomed(const struct sim *sim)
+{
+    for (uint32_t i = sim->server_first; i < sim->gateway_first; i++)
+        if (sim->members[i].listening && sim->members[i].doomed) return true;
+    return false;
+}
+
 /* False: not now. */
 static bool crash(struct sim *sim, const struct plan_fault *f)
 {
     uint32_t victim = victim_of(sim, f);
     if (!sim->members[victim].listening) return true;
     bool beyond = sim->plan.faults == FAULTS_BEYOND;
-    if (servers_alive(sim) < 2 || (!beyond && !faults_protected(sim))) return false;
+    if (servers_alive(sim) < 2 || (!beyond && (one_is_doomed(sim) || !faults_protected(sim)))) return false;
     kill(sim, victim, f, 0);
     if (f->more && servers_alive(sim) > 1) kill(sim, sim->server_first + (f->victim + 1) % sim->plan.servers, f, 1);
     return true;
