@@ -110,7 +110,7 @@ static void on_found(void *context, uint64_t request, const struct terrane_entit
 static void on_error(void *context, uint64_t id, enum terrane_error error, const char *text)
 {
     const struct gate *gate = context;
-    gate->swarm->entities_lost += error == TERRANE_ERR_ENTITY_LOST;
+    gate->swarm->entities_lost += error == TERRANE_ERR_ENTITY_LOST || error == TERRANE_ERR_ENTITY_REENTERED;
     note_fault(gate->swarm, "an error", id, text);
 }
 

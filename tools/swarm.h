@@ -56,7 +56,7 @@ struct swarm {
     uint8_t *stays;                /* enum stay of each bot, once all are in */
     uint32_t away;                 /* bots that are not STAY_HERE */
     uint64_t churned, churn_wrong; /* left and came back; answers that should not be */
-    uint64_t entities_lost;        /* errors that say so */
+    uint64_t entities_lost;        /* errors that say so, be it that they were entered again */
     bool moving;
     double event_debt, state_debt, churn_debt; /* parts of one that are due */
     char fault[320];                           /* the first error that a session or request told */
