@@ -236,7 +236,7 @@ static bool command_set_radius(struct cellserver *cs, struct node_id gateway, ui
 static void move_elsewhere(struct cellserver *cs, struct node_id gateway, uint32_t hops, uint64_t sequence,
                            const struct move *move)
 {
-    if (replica_keep_move(cs, gateway, sequence, move)) return;
+    if (hops == 0 && replica_keep_move(cs, gateway, sequence, move)) return;
     writer_clear(&cs->single);
     moves_begin(&cs->single, &(struct moves){.sequence = sequence, .count = 1});
     moves_add(&cs->single, move);

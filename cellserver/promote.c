@@ -55,14 +55,29 @@ void release_received(struct cellserver *cs, uint32_t peer, const struct release
     if (m->epoch > leaf->released) leaf->released = m->epoch;
 }
 
-/* Whether what is known here under that id is newer than a replica's word. */
-static bool superseded(const struct cellserver *cs, struct entity_id id, uint64_t version)
+/* Its primary moved it to another of its leaves and died behind the put in the new one, before the drop in the old: the
+ * new one is promoted here as well. */
+static bool newer_beside(const struct cellserver *cs, const struct held_leaf *held, const struct held_entity *item)
 {
-    uint32_t at = entity_find(cs, id);
-    if (forward_version(cs, id) > version) return true;
+    for (uint32_t i = 0; cs->held.promoting > 1 && i < cs->held.count; i++) {
+        const struct held_leaf *other = &cs->held.leaves[i];
+        if (!other->used || !other->promoting || other == held) continue;
+        const struct held_entity *e = held_find(&other->content, item->id);
+        if (e != NULL && e->version > item->version && node_id_equal(other->primary, held->primary)) return true;
+    }
+    return false;
+}
+
+/* Whether what is known here under that id is newer than a replica's word. `version`: what it would be promoted to. */
+static bool superseded(const struct cellserver *cs, const struct held_entity *item, uint64_t version)
+{
+    uint32_t at = entity_find(cs, item->id);
+    if (forward_version(cs, item->id) > item->version) return true;
     if (at == NONE) return false;
     const struct entity *e = &cs->entities[at];
-    return e->version > version || (e->version == version && e->status == ENTITY_OWNED);
+    bool leaves = version == item->version;
+    if (e->status == ENTITY_OWNED) return leaves ? e->version >= version : e->version > item->version;
+    return e->version > version;
 }
 
 static void install_move(struct cellserver *cs, uint32_t at, const struct held_entity *item)
@@ -86,7 +101,7 @@ static void install(struct cellserver *cs, uint32_t leaf_at, const struct held_c
     bool leaves = item->leaving_to.v != 0 && !MUTATION(MARK_IGNORED);
     uint64_t version = item->version + (leaves || MUTATION(VERSION_REUSED) ? 0 : VERSIONS_UNHEARD);
     if (item->pending && MUTATION(PENDING_LOST)) return;
-    if (superseded(cs, item->id, version)) return;
+    if (superseded(cs, item, version)) return;
     struct transfer transfer;
     held_transfer(content, item, &transfer);
     uint32_t at = entity_install(cs, leaf_at, &transfer, version);
@@ -119,7 +134,7 @@ static void leaf_promote(struct cellserver *cs, struct held_leaf *held, const ch
     cs->leaves[at].hold_until_us = cs->now_us + VIEWS_HELD_US;
     for (uint32_t i = 0; i < held->content.end; i++) {
         const struct held_entity *item = &held->content.entities[i];
-        if (item->id.v != 0) install(cs, at, &held->content, item);
+        if (item->id.v != 0 && !newer_beside(cs, held, item)) install(cs, at, &held->content, item);
     }
     cs->stats.promotions++;
 }

@@ -462,10 +462,13 @@ bool replica_keep_command(struct cellserver *cs, struct entity_id id, struct nod
     return true;
 }
 
+/* What a primary tells of positions has no sequence, so a move that went astray could not be told from a newer one.
+ * Only those that the gateway sends to us, because it knows that we are to be the owner, are newer than all that its
+ * former owner had. */
 bool replica_keep_move(struct cellserver *cs, struct node_id gateway, uint64_t sequence, const struct move *move)
 {
     struct held_leaf *leaf = holder_of(cs, move->id);
-    if (leaf == NULL || !world_contains(&cs->world, move->position)) return false;
+    if (leaf == NULL || !nearly_ours(leaf) || !world_contains(&cs->world, move->position)) return false;
     struct held_entity *e = held_find(&leaf->content, move->id);
     if (!node_id_equal(e->gateway, gateway) || sequence <= e->position_sequence || sequence <= e->move_sequence) {
         return false;
