@@ -177,6 +177,7 @@ struct own_leaf {
     struct subscriber *subscribers;
     uint32_t subscriber_count, subscriber_room;
     uint64_t hold_until_us; /* it has been promoted: until then whole views wait for the ghosts around it */
+    uint64_t level_us;      /* while it waits so: since when all leaves around are level; 0: they are not */
     bool fenced;            /* as of the last tick */
     struct standby_stream standby;
 };

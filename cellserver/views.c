@@ -8,7 +8,8 @@
 
 #include <stdlib.h>
 
-#define ITEM_IDS 4000u /* 9 bytes each at most: an item stays below LIMIT_MESSAGE_BYTES */
+#define SETTLE_TICKS 2u    /* from when all near leaves are level until all that is on its way between them has come */
+#define ITEM_IDS     4000u /* 9 bytes each at most: an item stays below LIMIT_MESSAGE_BYTES */
 
 void views_touch(struct cellserver *cs, uint32_t at)
 {
@@ -200,16 +201,21 @@ static void resync(struct cellserver *cs, uint32_t at)
     }
 }
 
-/* Content from before is not enough: a former owner of both leaves did not show one to the other. */
-static bool ghosts_awaited(const struct cellserver *cs, const struct own_leaf *leaf)
+/* Content from before is not enough: a former owner of both leaves did not show one to the other. Nor is a snapshot of
+ * each leaf: what goes from one to another between the two is in neither, but in a frame that comes a tick later. */
+static bool ghosts_awaited(const struct cellserver *cs, struct own_leaf *leaf)
 {
     if (!leaf->used || leaf->hold_until_us <= cs->now_us) return false;
+    bool alone = true, level = true;
     for (uint32_t i = 0; i < cs->watched_count; i++) {
-        if (replicas_level(cs->ghosts, cs->watched[i])) continue;
         struct square square = quadkey_square(&cs->world, cs->watched[i]);
-        if (square_gap(leaf->square, square) <= cs->strip + cs->world.handoff_hysteresis) return true;
+        if (square_gap(leaf->square, square) > cs->strip + cs->world.handoff_hysteresis) continue;
+        alone = false;
+        level &= replicas_level(cs->ghosts, cs->watched[i]);
     }
-    return false;
+    if (!level || leaf->level_us == 0) leaf->level_us = level ? cs->now_us : 0;
+    uint64_t tick_us = cellserver_tick_us(cs);
+    return !alone && (!level || cs->now_us < leaf->level_us + SETTLE_TICKS * tick_us - tick_us / 2);
 }
 
 /* The view of an observer whose leaf has just been promoted would lack what its former server saw of the neighbours,
