@@ -119,23 +119,36 @@ static void claim_denied(struct cellserver *cs, uint32_t at, const struct regist
                                     .version = item->version});
 }
 
-/* It is on its way to us, or we have sent it on to somebody who is still there. */
+/* It is on its way to us. */
 static bool in_transit(const struct cellserver *cs, struct entity_id id)
 {
-    uint32_t forward = table_get(&cs->forward_index, id.v);
-    bool sent_on = forward != TABLE_NONE && peer_find(cs, cs->forwards[forward].to) != NONE;
-    return sent_on || table_get(&cs->pending_index, id.v) != TABLE_NONE || replica_promotes(cs, id);
+    return table_get(&cs->pending_index, id.v) != TABLE_NONE || replica_promotes(cs, id);
 }
 
-/* The home asks whether we have it. Who has handed it on says nothing: its new owner will. */
+/* To whom we have handed it on, if that one is still there; else NODE_NONE. */
+static struct node_id handed_to(const struct cellserver *cs, struct entity_id id)
+{
+    uint32_t forward = table_get(&cs->forward_index, id.v);
+    bool there = forward != TABLE_NONE && peer_find(cs, cs->forwards[forward].to) != NONE;
+    return there ? cs->forwards[forward].to : NODE_NONE;
+}
+
+/* The home asks whether we have it. Whoever has handed it on has that one asked, under the version that it has there:
+ * so it goes round in no circle, and who says that it is gone is believed although others had it earlier. */
 static void answer_ask(struct cellserver *cs, const struct registry_item *item)
 {
     uint32_t at = entity_find(cs, item->id);
-    if (at != NONE && cs->entities[at].status == ENTITY_OWNED)
+    struct registry_item answer = {.id = item->id, .version = item->version};
+    struct node_id to = handed_to(cs, item->id);
+    uint64_t version = forward_version(cs, item->id);
+    if (at != NONE && cs->entities[at].status == ENTITY_OWNED) {
         registry_here(cs, at);
-    else if (!in_transit(cs, item->id))
-        registry_note(cs, NODE_NONE,
-                      &(struct registry_item){.verb = REGISTRY_GONE, .id = item->id, .version = item->version});
+        return;
+    }
+    if (in_transit(cs, item->id) || (to.v != 0 && version <= item->version)) return;
+    answer.verb = to.v != 0 ? REGISTRY_ASK : REGISTRY_GONE;
+    if (version > answer.version) answer.version = version;
+    registry_note(cs, to, &answer);
 }
 
 static void take_item(struct cellserver *cs, struct node_id from, const struct registry_item *item)

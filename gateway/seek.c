@@ -57,12 +57,13 @@ void gateway_own_lose(struct gateway *g, uint32_t slot, enum terrane_error why)
     struct own *own = &g->own[slot];
     struct note note = {.kind = NOTE_ERROR, .id = own->id, .error = why};
     bool leaving = own->leaving;
+    if (leaving && why == TERRANE_ERR_ENTITY_LOST) why = TERRANE_ERR_ENTITY_UNKNOWN; /* it has left, as asked */
     uint32_t leave = SLOT_NONE;
     for (uint32_t at = own->requests; at != SLOT_NONE; at = g->requests[at].own_next) {
         if (g->requests[at].operation == TERRANE_LEAVE) leave = at;
     }
     gateway_own_end(g, slot, leave, why);
-    if (leave != SLOT_NONE) gateway_request_done(g, leave, TERRANE_ERR_OK); /* it is out of the world, as asked */
+    if (leave != SLOT_NONE) gateway_request_done(g, leave, TERRANE_ERR_OK);
     if (!leaving) gateway_notify(g, &note, NULL, 0);
 }
 

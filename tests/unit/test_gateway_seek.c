@@ -311,6 +311,28 @@ START_TEST(who_leaves_is_not_entered_again_and_its_leave_is_well)
 }
 END_TEST
 
+START_TEST(what_who_leaves_has_asked_for_before_was_of_an_entity_that_is_unknown_now)
+{
+    struct scene s = {0};
+    uint64_t set, leave;
+    open_scene(&s);
+    struct rig *rig = &s.rig;
+    ck_assert_int_eq(gateway_set_state(rig->g, 7, "s1", 2, &set), TERRANE_ERR_OK);
+    ck_assert_int_eq(gateway_leave(rig->g, 7, &leave), TERRANE_ERR_OK);
+    both_die(&s);
+    nobody_knows(&s, 2);
+    ck_assert_uint_eq(rig_told(rig, TOLD_DONE), 2);
+    for (size_t i = 0; i < rig->told_count; i++) {
+        const struct told *told = &rig->told[i];
+        if (told->kind != TOLD_DONE) continue;
+        ck_assert(told->a == set || told->a == leave);
+        ck_assert_int_eq(told->error, told->a == leave ? TERRANE_ERR_OK : TERRANE_ERR_ENTITY_UNKNOWN);
+    }
+    ck_assert_uint_eq(rig_told(rig, TOLD_ERROR), 0);
+    rig_close(rig);
+}
+END_TEST
+
 START_TEST(who_leaves_while_it_is_entered_again_leaves_after_it)
 {
     struct scene s = {0};
@@ -440,6 +462,7 @@ SUITE_MAIN("gateway_seek", an_entity_whose_servers_died_together_is_entered_agai
            re_entry_can_be_switched_off, what_is_refused_for_good_is_lost,
            an_old_owner_that_turns_up_is_made_to_forget_and_the_new_life_stays,
            an_old_life_where_it_is_entered_again_gives_way, who_leaves_is_not_entered_again_and_its_leave_is_well,
+           what_who_leaves_has_asked_for_before_was_of_an_entity_that_is_unknown_now,
            who_leaves_while_it_is_entered_again_leaves_after_it, a_silent_server_is_waited_for_but_not_for_ever,
            an_entity_that_its_living_owner_does_not_know_is_entered_again,
            a_leaf_that_changed_its_server_while_both_live_loses_nobody, thousands_are_sought_in_portions)
