@@ -106,6 +106,7 @@ static void ack_due(struct cellserver *cs, struct node_id primary)
 void replica_refuse(struct cellserver *cs, struct node_id primary, struct quadkey leaf, uint32_t epoch)
 {
     struct held_side *s = &cs->held;
+    if (MUTATION(PROMOTED_ACKS)) return;
     ack_due(cs, primary);
     for (uint32_t i = 0; i < s->refusal_count; i++) {
         struct standby_refusal *known = &s->refusals[i];

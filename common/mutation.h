@@ -20,7 +20,6 @@
     X(STATE_OLD, state_old, "deaths", "a standby keeps an entity's first state")                                       \
     X(MOVES_UNAPPLIED, moves_unapplied, "deaths", "a standby does not apply moves")                                    \
     X(SNAPSHOT_SHORT, snapshot_short, "deaths", "a standby's snapshot lacks an entity")                                \
-    X(LEVEL_EARLY, level_early, "deaths", "a standby takes itself for level before its snapshot has come")             \
     X(VERSION_REUSED, version_reused, "deaths", "a promoted entity keeps its version")                                 \
     X(PROMOTED_EARLY, promoted_early, "all", "a standby serves at once, while its primary may do so still")            \
     X(PROMOTED_UNLEVEL, promoted_unlevel, "all", "the coordinator promotes a standby that is not level")               \

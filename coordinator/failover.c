@@ -20,6 +20,7 @@ enum fate member_fate(const struct coordinator *c, uint32_t index)
 
 bool leaf_level(const struct coordinator *c, const struct leaf *leaf)
 {
+    if (leaf->owner.standby.v != 0 && MUTATION(PROMOTED_UNLEVEL)) return true;
     if (leaf->owner.standby.v == 0 || leaf->stood_epoch != leaf->owner.epoch) return false;
     uint32_t standby = member_find(c, leaf->owner.standby);
     /* Told of others since and not of this one any more: it has lost it. */

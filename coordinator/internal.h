@@ -19,6 +19,7 @@
 
 #include "common/array.h"
 #include "common/check.h"
+#include "common/mutation.h"
 #include "common/table.h"
 #include "coordinator/coordinator.h"
 #include "proto/session.h"

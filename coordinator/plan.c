@@ -43,7 +43,7 @@ void plan_leaf(struct coordinator *c, uint32_t at, uint32_t primary, uint32_t st
     CHECK(next.standby.v == 0 || (next.primary.v != 0 && !node_id_equal(next.primary, next.standby)));
     bool moves = !node_id_equal(next.primary, leaf->owner.primary);
     leaf->saving = moves || !node_id_equal(next.standby, leaf->owner.standby);
-    if (leaf->saving) next.epoch++;
+    if (leaf->saving && !MUTATION(EPOCH_REUSED)) next.epoch++;
     if (moves) {
         next.since = next.epoch;
         next.feed = 0; /* spread over the new primary's feeds when all is planned */

@@ -26,6 +26,7 @@
 #include "common/array.h"
 #include "common/check.h"
 #include "common/geometry.h"
+#include "common/mutation.h"
 #include "common/table.h"
 #include "common/urls.h"
 #include "gateway/core.h"

@@ -437,6 +437,7 @@ void gateway_requests_retry(struct gateway *g)
 
 void gateway_requests_resend(struct gateway *g, uint32_t own)
 {
+    if (MUTATION(COMMAND_FORGOTTEN)) return;
     for (uint32_t slot = g->own[own].requests; slot != SLOT_NONE; slot = g->requests[slot].own_next) {
         struct request *r = &g->requests[slot];
         bool given = r->state == REQUEST_SENT || r->state == REQUEST_WAITING;

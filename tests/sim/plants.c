@@ -67,6 +67,11 @@ bool plants_strike(struct sim *sim, enum plant plant)
     return sim->plant == plant && sim->plant != PLANT_NONE && sim->now_us > PLANT_US && dice_chance(&sim->plants, 0.05);
 }
 
+bool plants_unstored(const struct sim *sim)
+{
+    return sim->plant == PLANT_MUTATION_TOLD_UNSTORED && sim->now_us > PLANT_US;
+}
+
 /* ---- packets ---- */
 
 /* A packet taken apart and put together again with other numbers or fewer messages. */

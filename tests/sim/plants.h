@@ -56,6 +56,8 @@ enum plant plant_of(const char *name);
 void plants_open(const struct sim *sim);
 /* Whether this plant is set and strikes now. */
 bool plants_strike(struct sim *sim, enum plant plant);
+/* The store says that it has kept what it has not: as if the coordinator told before it stored. */
+bool plants_unstored(const struct sim *sim);
 /* What is put on a link: may replace the bytes (valid until the next call), or return false: gone. */
 bool plants_packet(struct sim *sim, struct sim_link *link, const uint8_t **bytes, size_t *size);
 bool plants_frame(struct sim *sim, struct sim_link *link, const uint8_t **bytes, size_t *size);

@@ -203,7 +203,7 @@ void store_execute(struct sim *sim, uint32_t member, const struct output *output
         }
         if (fenced(&s->now, map)) {
             answer.error = TERRANE_ERR_STORE_CONFLICT;
-        } else if (!lost) {
+        } else if (!lost && !plants_unstored(sim)) {
             keep(s);
             save(&s->now, map);
             s->saves++;
