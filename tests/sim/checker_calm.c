@@ -31,18 +31,27 @@ bool sim_all_calm(const struct sim *sim)
     return true;
 }
 
-static void say_restless(struct sim *sim)
+/* Who is not calm now, as text. */
+static void name_restless(struct sim *sim, char *who, size_t room)
 {
-    char who[200] = "";
     size_t size = 0;
-    for (uint32_t i = 0; i < sim->member_count && size + 24 < sizeof who; i++) {
+    who[0] = '\0';
+    if (sim->checker.request_count > 0)
+        size += (size_t)snprintf(who + size, room - size, " %u requests", sim->checker.request_count);
+    if (sim->plan.faults >= FAULTS_DEATHS && !faults_protected(sim))
+        size += (size_t)snprintf(who + size, room - size, " a leaf without owner or level standby");
+    for (uint32_t i = 0; i < sim->member_count && size + 24 < room; i++) {
         const struct member *m = &sim->members[i];
-        bool calm =
-            (m->server == NULL || cellserver_calm(m->server)) && (m->gateway == NULL || gateway_calm(m->gateway));
+        bool calm = m->listening && (m->server == NULL || cellserver_calm(m->server)) &&
+                    (m->gateway == NULL || gateway_calm(m->gateway));
         if (!calm)
-            size += (size_t)snprintf(who + size, sizeof who - size, " %s %u", m->server != NULL ? "server" : "gateway",
-                                     m->number);
+            size += (size_t)snprintf(who + size, room - size, " %s %u",
+                                     m->role == ROLE_CELLSERVER ? "server" : "gateway", m->number);
     }
+}
+
+static void say_restless(struct sim *sim, const char *who)
+{
     if (sim->checker.request_count > 0) {
         const struct request *r = &sim->checker.requests[0];
         sim_violation(sim,
@@ -54,25 +63,25 @@ static void say_restless(struct sim *sim)
         if (sim->crowd.walkers[i].presence == ORPHANED)
             sim_violation(sim, "%llu is still in the world though its gateway has long been dead",
                           (unsigned long long)sim->crowd.walkers[i].id);
-    if (sim->plan.faults >= FAULTS_DEATHS && !faults_protected(sim))
-        sim_violation(sim, "30 s after the last fault not every leaf is served and has a level standby");
-    sim_violation(sim, "no calm within 30 s; restless:%s", who);
+    sim_violation(sim, "no calm for long enough within 30 s; restless at last:%s", who);
 }
 
 /* Runs until all have been calm for quiet_us. */
 static bool settle(struct sim *sim)
 {
     uint64_t limit_us = sim->now_us + CALM_LIMIT_US, since_us = sim->now_us;
+    char who[200] = "";
     if (sim->faults.happened[CLASS_GATEWAY] > 0) limit_us += GRACE_LIMIT_US;
     while (!sim->violated && sim->now_us < limit_us) {
         sim_run_until(sim, sim->now_us + CALM_STEP_US);
         if (sim->violated) return false;
-        if (!sim_all_calm(sim) || (sim->plan.faults >= FAULTS_DEATHS && !faults_protected(sim)))
-            since_us = sim->now_us;
-        else if (sim->now_us - since_us >= sim->plan.quiet_us)
-            return true;
+        bool calm = sim_all_calm(sim) && (sim->plan.faults < FAULTS_DEATHS || faults_protected(sim));
+        if (calm && sim->now_us - since_us >= sim->plan.quiet_us) return true;
+        if (calm) continue;
+        since_us = sim->now_us;
+        name_restless(sim, who, sizeof who);
     }
-    if (!sim->violated) say_restless(sim);
+    if (!sim->violated) say_restless(sim, who);
     return false;
 }
 
