@@ -150,6 +150,8 @@ void plan_bounds(struct plan *plan)
     uint64_t hop_us = plan->delay_max_us + plan->delay_jitter_us + plan->tick_jitter_us + tick_us;
     /* Move, offer, accept, ghost, view and frame: six hops, and as many again for what each waits for. */
     plan->window_us = 1000000 + 12 * hop_us;
+    /* A hand-off waits for both sides' standbys: there and back, twice, and an entity may cross once more meanwhile. */
+    if (!plan->no_standbys) plan->window_us += 8 * hop_us;
     plan->quiet_us = 12 * tick_us + 4 * hop_us + 100000;
     /* A lost frame is found by the next beat (10 ticks) and repaired by a snapshot, which may have to wait for a
      * connection on the way there and on the way back. What a snapshot no longer names may only have moved to a leaf
