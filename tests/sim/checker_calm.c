@@ -38,7 +38,7 @@ static void name_restless(struct sim *sim, char *who, size_t room)
     who[0] = '\0';
     if (sim->checker.request_count > 0)
         size += (size_t)snprintf(who + size, room - size, " %u requests", sim->checker.request_count);
-    if (sim->plan.faults >= FAULTS_DEATHS && !faults_protected(sim))
+    if (sim->plan.fail_overs && !faults_protected(sim))
         size += (size_t)snprintf(who + size, room - size, " a leaf without owner or level standby");
     for (uint32_t i = 0; i < sim->member_count && size + 24 < room; i++) {
         const struct member *m = &sim->members[i];
@@ -75,7 +75,7 @@ static bool settle(struct sim *sim)
     while (!sim->violated && sim->now_us < limit_us) {
         sim_run_until(sim, sim->now_us + CALM_STEP_US);
         if (sim->violated) return false;
-        bool calm = sim_all_calm(sim) && (sim->plan.faults < FAULTS_DEATHS || faults_protected(sim));
+        bool calm = sim_all_calm(sim) && (!sim->plan.fail_overs || faults_protected(sim));
         if (calm && sim->now_us - since_us >= sim->plan.quiet_us) return true;
         if (calm) continue;
         since_us = sim->now_us;

@@ -78,7 +78,7 @@ static void judge_exact(struct sim *sim, const struct walker *w, const struct ow
 static bool is_idle(const struct sim *sim, const struct owned *o, uint32_t server, bool fenced)
 {
     const struct member *m = &sim->members[sim->server_first + server];
-    if (sim->plan.faults < FAULTS_DEATHS) return false;
+    if (!sim->plan.fail_overs) return false;
     if (fenced || m->busy_until_us > sim->now_us) return true;
     bool other = o->server_before != server || o->incarnation_before != (uint32_t)m->incarnation;
     return other && o->owner_since_us > 0 && m->ticked_us < o->owner_since_us;
@@ -205,7 +205,7 @@ static void judge_owned(struct sim *sim, uint32_t walker, bool exact)
 {
     struct walker *w = &sim->crowd.walkers[walker];
     struct owned *o = &sim->checker.owned[walker];
-    bool deaths = sim->plan.faults >= FAULTS_DEATHS;
+    bool deaths = sim->plan.fail_overs;
     /* The source's copy of an entity whose new owner has died may be old: it asks before it serves it again. */
     bool asks = deaths && o->listed > 0 && o->entity.leaving;
     if (w->presence == ORPHANED) judge_orphan(sim, w, o);
@@ -220,7 +220,7 @@ static void judge_owned(struct sim *sim, uint32_t walker, bool exact)
                       (unsigned long long)w->id);
     if (w->presence != PRESENT || o->listed == 0) return;
     uint64_t version = asks ? o->best : o->entity.record.version;
-    if (o->life_before == w->life && version < o->version_before && !(asks && sim->faults.deaths > 0))
+    if (o->life_before == w->life && version < o->version_before && !asks)
         sim_violation(sim, "the version of %llu falls from %llu to %llu", (unsigned long long)w->id,
                       (unsigned long long)o->version_before, (unsigned long long)version);
     if (deaths) note_owner(sim, w, o);
@@ -241,7 +241,7 @@ void census_look(struct sim *sim, bool exact)
         k->census_server = i;
         if (m->server != NULL) cellserver_census(m->server, take, sim);
     }
-    if (sim->plan.faults >= FAULTS_DEATHS) replicas_look(sim);
+    if (sim->plan.fail_overs) replicas_look(sim);
     for (uint32_t i = 0; i < k->count && !sim->violated; i++) judge_owned(sim, i, exact);
-    if (sim->plan.faults >= FAULTS_DEATHS) replicas_judge(sim, exact);
+    if (sim->plan.fail_overs) replicas_judge(sim, exact);
 }

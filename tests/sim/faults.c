@@ -83,10 +83,10 @@ bool faults_troubled(const struct sim *sim, uint64_t from_us)
 void faults_look(struct sim *sim)
 {
     struct faults *f = &sim->faults;
-    if (sim->plan.faults < FAULTS_DEATHS) return;
+    if (!sim->plan.fail_overs) return;
     if (faults_protected(sim)) return;
     f->unprotected_us = sim->now_us;
-    if (f->deaths > 0) note_trouble(sim, 0);
+    if (sim->crowd.asks) note_trouble(sim, 0);
 }
 
 /* ---- what a path is like ---- */

@@ -93,6 +93,7 @@ struct plan {
     struct quadkey leaves[PLAN_LEAVES];
     uint32_t feeds;
     bool storeless, no_standbys;
+    bool fail_overs; /* a server may be taken for dead: an entity may be between a primary and its successor */
 
     uint64_t delay_min_us, delay_max_us, delay_jitter_us;
     double feed_loss;       /* share of frames lost */

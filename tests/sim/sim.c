@@ -368,7 +368,7 @@ static void tick(struct sim *sim, const struct happening *what)
     struct event event = {.kind = EVENT_TICK, .late_us = sim->now_us - m->tick_due_us};
     m->ticked_us = sim->now_us;
     sim_step(sim, what->member, &event);
-    if (!sim->violated && m->listening && plan->faults >= FAULTS_DEATHS) checker_ticked(sim, what->member);
+    if (!sim->violated && m->listening && plan->fail_overs) checker_ticked(sim, what->member);
     if (sim->violated || !m->listening) return;
     uint64_t interval_us = cellserver_tick_us(m->server);
     m->tick_due_us += interval_us;
