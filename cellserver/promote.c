@@ -72,7 +72,8 @@ static bool newer_beside(const struct cellserver *cs, const struct held_leaf *he
 static bool superseded(const struct cellserver *cs, const struct held_entity *item, uint64_t version)
 {
     uint32_t at = entity_find(cs, item->id);
-    if (forward_version(cs, item->id) > item->version) return true;
+    /* What is pending stands for the version under which it was taken over: that of its former owner's departure. */
+    if (forward_version(cs, item->id) > item->version + item->pending) return true;
     if (at == NONE) return false;
     const struct entity *e = &cs->entities[at];
     bool leaves = version == item->version;

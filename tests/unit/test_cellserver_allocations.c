@@ -39,10 +39,12 @@ static void walk(uint32_t tick)
     rig_tick(&rig);
 }
 
-START_TEST(a_tick_allocates_nothing_in_the_steady_state)
+/* `paired`: each server is the other's standby. */
+static void check_steady_state(bool paired)
 {
     struct world world = world_default();
     rig_open(&rig, &world);
+    if (paired) rig_map_of(&rig, 2, 2, 1, true);
     for (uint32_t id = 1; id <= ENTITIES; id++) {
         int32_t x = place(id, 0);
         rig_enter(&rig, x >= 1 << 20, id, x, 1000 + (int32_t)id * UNIT, 20 * UNIT);
@@ -62,8 +64,21 @@ START_TEST(a_tick_allocates_nothing_in_the_steady_state)
     cellserver_stats(rig.servers[1], &after);
     ck_assert_uint_ge(owned + after.owned, ENTITIES); /* one more for each hand-off whose ACCEPT is under way */
     ck_assert_uint_eq(made, 0);
+    ck_assert_int_eq(after.standby_bytes > before.standby_bytes, paired);
     rig_close(&rig);
+}
+
+START_TEST(a_tick_allocates_nothing_in_the_steady_state)
+{
+    check_steady_state(false);
 }
 END_TEST
 
-SUITE_MAIN("cellserver_allocations", a_tick_allocates_nothing_in_the_steady_state)
+START_TEST(a_tick_of_primaries_and_standbys_allocates_nothing_in_the_steady_state)
+{
+    check_steady_state(true);
+}
+END_TEST
+
+SUITE_MAIN("cellserver_allocations", a_tick_allocates_nothing_in_the_steady_state,
+           a_tick_of_primaries_and_standbys_allocates_nothing_in_the_steady_state)
