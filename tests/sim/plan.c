@@ -139,7 +139,7 @@ void plan_draw(struct plan *plan, const struct plan_options *options)
     draw_players(plan, &d, options);
     struct dice lease = dice_of(options->seed, 9);
     draw_lease(plan, &lease);
-    plan->no_standbys = plan->faults < FAULTS_DEATHS && dice_chance(&lease, 0.2);
+    plan->no_standbys = plan->faults < FAULTS_DEATHS && !options->standbys;
     plan_draw_faults(plan, options);
     plan_bounds(plan);
 }

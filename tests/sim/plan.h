@@ -79,6 +79,7 @@ struct plan_options {
     uint32_t servers, entities, ticks;
     enum fault_level faults;
     uint32_t without; /* classes left out, a bit each */
+    bool standbys;    /* with NONE and NET as well */
     bool only;        /* of the numbered faults, only those in `kept` (bit 0: number 1) */
     uint64_t kept;
 };
