@@ -82,7 +82,9 @@ static bool judge(struct cellserver *cs, struct registry_waiting *w)
     }
     if (!dead && cs->now_us - w->asked_us >= ASK_EVERY_US) {
         w->asked_us = cs->now_us;
-        answer = (struct registry_item){.verb = REGISTRY_ASK, .id = entry->id, .version = entry->version};
+        w->token = ++cs->registry.token;
+        answer =
+            (struct registry_item){.verb = REGISTRY_ASK, .id = entry->id, .version = entry->version, .token = w->token};
         registry_note(cs, entry->holder, &answer);
     }
     return false;
@@ -118,17 +120,16 @@ void registrar_claim(struct cellserver *cs, struct node_id from, const struct re
     r->waiting[r->waiting_count++] = claim;
 }
 
-/* A claim of the same id by anybody else is refused now: the holder itself has said that it lives. */
-static void refuse_others(struct cellserver *cs, struct node_id holder, const struct registry_item *item)
+/* The holder has been asked for the sake of a claim, and has it: the claim is refused. News alone refuses nothing; what
+ * it tells may be over by now. */
+static void refuse(struct cellserver *cs, const struct registry_item *item)
 {
     struct registry_side *r = &cs->registry;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < r->waiting_count; i++) {
         const struct registry_waiting *w = &r->waiting[i];
         struct registry_item answer = *item;
-        /* Asked before the claim came, it says nothing of now. */
-        bool answers = entity_id_equal(w->item.id, item->id) && w->asked_us != 0 && !node_id_equal(w->asker, holder);
-        if (!answers) {
+        if (!entity_id_equal(w->item.id, item->id) || w->token != item->token) {
             r->waiting[kept++] = *w;
             continue;
         }
@@ -144,7 +145,7 @@ void registrar_here(struct cellserver *cs, struct node_id from, const struct reg
     if (entry != NULL && entry->version > item->version) return;
     if (entry != NULL && entry->version == item->version && entry->holder.v == 0) return; /* it was here, before */
     entry_put(cs, from, item);
-    refuse_others(cs, from, item);
+    if (item->token != 0) refuse(cs, item);
 }
 
 void registrar_gone(struct cellserver *cs, struct node_id from, const struct registry_item *item)

@@ -30,7 +30,7 @@ void registry_note(struct cellserver *cs, struct node_id to, const struct regist
     r->notes[r->note_count++] = (struct registry_note){.to = to, .home = home->leaf, .item = *item};
 }
 
-void registry_here(struct cellserver *cs, uint32_t at)
+static void here(struct cellserver *cs, uint32_t at, uint64_t token)
 {
     const struct entity *e = &cs->entities[at];
     registry_note(cs, NODE_NONE,
@@ -38,7 +38,13 @@ void registry_here(struct cellserver *cs, uint32_t at)
                                           .id = e->id,
                                           .version = e->version,
                                           .gateway = e->gateway,
-                                          .request = e->enter_request});
+                                          .request = e->enter_request,
+                                          .token = token});
+}
+
+void registry_here(struct cellserver *cs, uint32_t at)
+{
+    here(cs, at, 0);
 }
 
 void registry_gone(struct cellserver *cs, uint32_t at)
@@ -138,11 +144,12 @@ static struct node_id handed_to(const struct cellserver *cs, struct entity_id id
 static void answer_ask(struct cellserver *cs, const struct registry_item *item)
 {
     uint32_t at = entity_find(cs, item->id);
-    struct registry_item answer = {.id = item->id, .version = item->version};
+    struct registry_item answer = {.id = item->id, .version = item->version, .token = item->token};
     struct node_id to = handed_to(cs, item->id);
     uint64_t version = forward_version(cs, item->id);
     if (at != NONE && cs->entities[at].status == ENTITY_OWNED) {
-        registry_here(cs, at);
+        /* Of one that is leaving its destination knows better; if it stays, the home asks again. */
+        if (!cs->entities[at].leaving) here(cs, at, item->token);
         return;
     }
     if (in_transit(cs, item->id) || (to.v != 0 && version <= item->version)) return;

@@ -41,6 +41,7 @@ struct registry_waiting {
     struct registry_item item;
     struct node_id asker;
     uint64_t from_us, asked_us;
+    uint64_t token; /* of its newest ASK */
 };
 
 /* A home that has not heard of everybody yet. */
@@ -67,6 +68,7 @@ struct registry_side {
     uint32_t waiting_count, waiting_room;
     struct registry_gathering *gathering;
     uint32_t gathering_count, gathering_room;
+    uint64_t token;
     struct writer items;
 };
 

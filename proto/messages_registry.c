@@ -14,22 +14,24 @@ void registry_begin(struct writer *w, const struct registry *m)
 
 void registry_add(struct writer *w, const struct registry_item *item)
 {
-    writer_array(w, 5);
+    writer_array(w, 6);
     writer_uint(w, (uint64_t)item->verb);
     writer_uint(w, item->id.v);
     writer_uint(w, item->version);
     writer_uint(w, item->gateway.v);
     writer_uint(w, item->request);
+    writer_uint(w, item->token);
 }
 
 static void item_read(struct cursor *c, struct registry_item *item)
 {
-    (void)cursor_array(c, 5, 5);
+    (void)cursor_array(c, 6, 6);
     item->verb = (enum registry_verb)choice_read(c, REGISTRY_VERBS - 1);
     item->id = id_read(c);
     item->version = version_read(c);
     item->gateway = node_or_none_read(c);
     item->request = number_read(c);
+    item->token = number_read(c);
 }
 
 enum terrane_error registry_decode(struct cursor c, struct registry *m)

@@ -21,13 +21,14 @@ enum registry_verb {
     REGISTRY_VERBS
 };
 
-/* msgpack: [verb, id, version, gateway, request] */
+/* msgpack: [verb, id, version, gateway, request, token] */
 struct registry_item {
     enum registry_verb verb;
     struct entity_id id;
     uint64_t version;
     struct node_id gateway; /* NODE_NONE where it says nothing */
     uint64_t request;       /* that entered it; 0: not known */
+    uint64_t token;         /* of the ASK that HERE answers, and of the ASK; 0: news */
 };
 
 /* msgpack: [39, leaf, since, complete, [item...]] */

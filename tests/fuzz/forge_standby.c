@@ -77,6 +77,7 @@ void forge_registry(struct forge *f, struct writer *w)
         item.version = input_byte(f->in);
         item.gateway = forge_some_node(f);
         item.request = input_byte(f->in) & 1 ? forge_request(f) : 0;
+        item.token = input_byte(f->in) & 7;
         registry_add(w, &item);
     }
 }

@@ -182,7 +182,7 @@ static int parse(int argc, char **argv, struct flags *flags)
         } else if (strcmp(argv[i], "--json") == 0) {
             flags->json = true;
         } else if (strcmp(argv[i], "--standbys") == 0) {
-            flags.options.standbys = true;
+            flags->options.standbys = true;
         } else if (strcmp(argv[i], "--stop") == 0) {
             flags->stop = true;
         } else {

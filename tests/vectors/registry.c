@@ -8,22 +8,22 @@ static const struct quadkey home = {19};
 static void claim(struct writer *w)
 {
     registry_begin(w, &(struct registry){.leaf = home, .since = 2, .count = 1});
-    struct registry_item item = {REGISTRY_CLAIM, {7}, 1000, {500}, 1};
+    struct registry_item item = {REGISTRY_CLAIM, {7}, 1000, {500}, 1, 0};
     registry_add(w, &item);
 }
 
 static void answers(struct writer *w)
 {
     registry_begin(w, &(struct registry){.leaf = home, .since = 2, .count = 3});
-    registry_add(w, &(struct registry_item){REGISTRY_GRANT, {7}, 1000, {500}, 1});
-    registry_add(w, &(struct registry_item){REGISTRY_EXISTS, {300}, 5, {501}, 12});
-    registry_add(w, &(struct registry_item){.verb = REGISTRY_ASK, .id = {301}, .version = 6});
+    registry_add(w, &(struct registry_item){REGISTRY_GRANT, {7}, 1000, {500}, 1, 0});
+    registry_add(w, &(struct registry_item){REGISTRY_EXISTS, {300}, 5, {501}, 12, 9});
+    registry_add(w, &(struct registry_item){.verb = REGISTRY_ASK, .id = {301}, .version = 6, .token = 10});
 }
 
 static void news(struct writer *w)
 {
     registry_begin(w, &(struct registry){.leaf = {5}, .since = UINT32_MAX, .complete = true, .count = 2});
-    registry_add(w, &(struct registry_item){REGISTRY_HERE, {300}, VERSION_MAX, {UINT64_MAX}, UINT64_MAX});
+    registry_add(w, &(struct registry_item){REGISTRY_HERE, {300}, VERSION_MAX, {UINT64_MAX}, UINT64_MAX, UINT64_MAX});
     registry_add(w, &(struct registry_item){.verb = REGISTRY_GONE, .id = {UINT64_MAX}, .version = 6});
 }
 
@@ -59,6 +59,7 @@ bool registry_fields(enum message_kind kind, struct cursor c, struct text *t, en
         text_uint(t, "version", item.version);
         text_uint(t, "gateway", item.gateway.v);
         text_uint(t, "request", item.request);
+        text_uint(t, "token", item.token);
         text_close(t, '}');
     }
     text_close(t, ']');
