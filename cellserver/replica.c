@@ -33,6 +33,7 @@ static struct held_leaf *held_leaf_open(struct cellserver *cs, struct quadkey ke
 {
     struct held_side *s = &cs->held;
     uint32_t at = 0;
+    CHECK(s->count == 0 || s->leaves != NULL);
     while (at < s->count && s->leaves[at].used) at++;
     if (at == s->count) ARRAY_RESERVE(s->leaves, s->room, ++s->count);
     s->leaves[at] = (struct held_leaf){.used = true, .key = key, .primary = primary, .asked_us = cs->now_us};
