@@ -40,6 +40,7 @@ void cellserver_close(struct cellserver *cs)
     free(cs->watched);
     free(cs->changes);
     free(cs->absent);
+    free(cs->early);
     replica_close_all(cs);
     writer_close(&cs->message);
     writer_close(&cs->packet);

@@ -2,10 +2,33 @@
  * ordered by the gateway's sequence, so repeating one is harmless. */
 #include "cellserver/internal.h"
 
+/* A forwarded command may come before the map names its gateway here: the answer waits for that, the oldest least. */
+static void result_keep(struct cellserver *cs, struct node_id gateway, const struct result *result)
+{
+    ARRAY_RESERVE(cs->early, cs->early_room, EARLY_RESULTS);
+    cs->early[cs->early_next % EARLY_RESULTS] = (struct early_result){.gateway = gateway, .result = *result};
+    cs->early_next++;
+}
+
+void command_results_early(struct cellserver *cs, struct node_id gateway)
+{
+    uint32_t end = cs->early_next, count = end < EARLY_RESULTS ? end : EARLY_RESULTS;
+    for (uint32_t i = end - count; i != end; i++) {
+        struct early_result *early = &cs->early[i % EARLY_RESULTS];
+        if (!node_id_equal(early->gateway, gateway)) continue;
+        early->gateway = NODE_NONE;
+        command_result(cs, gateway, &early->result);
+    }
+}
+
 void command_result(struct cellserver *cs, struct node_id gateway, const struct result *result)
 {
     uint32_t peer = peer_find(cs, gateway);
-    if (peer == NONE || result->request == 0) return;
+    if (result->request == 0) return;
+    if (peer == NONE) {
+        result_keep(cs, gateway, result);
+        return;
+    }
     writer_clear(&cs->message);
     result_encode(&cs->message, result);
     peer_send(cs, peer, &cs->message, true);

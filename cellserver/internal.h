@@ -40,6 +40,7 @@
 #define EVENT_KEEP_US         UINT64_C(3000000)  /* how long a map event is told to entities that arrive late */
 #define GATEWAY_GRACE_US      UINT64_C(10000000) /* entities of a gateway that has gone stay so long */
 #define CLOSING_US            UINT64_C(5000000)  /* after BYE a server waits so long for its leaves to move away */
+#define EARLY_RESULTS         1024u
 #define FORWARD_HOPS          8u
 
 /* Of an entity that leaves; handoff.c says what each is. */
@@ -222,6 +223,12 @@ struct recent_event {
     uint64_t until_us;
 };
 
+/* An answer for a gateway that the map does not name here yet. */
+struct early_result {
+    struct node_id gateway;
+    struct result result;
+};
+
 struct absent_gateway {
     struct node_id node;
     uint64_t until_us;
@@ -313,6 +320,8 @@ struct cellserver {
     struct table forward_index; /* entity id -> ring position */
     struct recent_event *events;
     uint32_t event_count, event_room;
+    struct early_result *early; /* a ring */
+    uint32_t early_room, early_next;
     struct absent_gateway *absent;
     uint32_t absent_count, absent_room;
 
@@ -452,6 +461,7 @@ void command_moves(struct cellserver *cs, struct node_id gateway, uint32_t hops,
 /* attach.c. Whose the entity is changes; false: malformed. */
 bool command_attach(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor command);
 void command_result(struct cellserver *cs, struct node_id gateway, const struct result *result);
+void command_results_early(struct cellserver *cs, struct node_id gateway); /* it has become known */
 
 /* queries.c */
 void asks_reset(struct cellserver *cs);

@@ -34,6 +34,18 @@ void peer_remove(struct cellserver *cs, uint32_t at)
     peer->used = false;
 }
 
+/* Entities may have come from other servers before the map named their gateway here: it has not heard of that. */
+static void gateway_hears_all(struct cellserver *cs, uint32_t at)
+{
+    for (uint32_t i = 0; i < cs->entity_count; i++) {
+        const struct entity *e = &cs->entities[i];
+        if (e->status != ENTITY_OWNED || !node_id_equal(e->gateway, cs->peers[at].info.node)) continue;
+        handoff_tell_owner(cs, i);
+        cs->peers[at].resync = true;
+    }
+    command_results_early(cs, cs->peers[at].info.node);
+}
+
 void peers_sync(struct cellserver *cs)
 {
     for (uint32_t i = 0; i < cs->peer_count; i++) {
@@ -44,7 +56,9 @@ void peers_sync(struct cellserver *cs)
     for (uint32_t i = 0; i < cs->map.now.node_count; i++) {
         const struct node_info *info = &cs->map.now.nodes[i];
         if (node_id_equal(info->node, cs->options.info.node) || info->role == ROLE_COORDINATOR) continue;
-        if (peer_find(cs, info->node) == NONE) peer_add(cs, info);
+        if (peer_find(cs, info->node) != NONE) continue;
+        uint32_t at = peer_add(cs, info);
+        if (info->role == ROLE_GATEWAY) gateway_hears_all(cs, at);
     }
     absent_sync(cs);
 }
