@@ -48,10 +48,8 @@ static struct registry_entry *entry_put(struct cellserver *cs, struct node_id ho
 
 static struct registry_gathering *gathering_of(struct cellserver *cs, struct quadkey leaf)
 {
-    for (uint32_t i = 0; i < cs->registry.gathering_count; i++) {
-        if (quadkey_equal(cs->registry.gathering[i].leaf, leaf)) return &cs->registry.gathering[i];
-    }
-    return NULL;
+    uint32_t at = table_get(&cs->registry.gathering_index, leaf.v);
+    return at == TABLE_NONE ? NULL : &cs->registry.gathering[at];
 }
 
 /* Whether the home of an id is ours and knows enough to decide. */
@@ -167,6 +165,7 @@ static struct registry_gathering *gathering_begin(struct cellserver *cs, struct 
     struct registry_gathering *g = gathering_of(cs, leaf);
     if (g == NULL) {
         ARRAY_RESERVE(r->gathering, r->gathering_room, r->gathering_count + 1);
+        table_put(&r->gathering_index, leaf.v, r->gathering_count);
         g = &r->gathering[r->gathering_count++];
     }
     struct node_id *heard = g->heard;
@@ -178,6 +177,8 @@ static struct registry_gathering *gathering_begin(struct cellserver *cs, struct 
 static void gathering_end(struct registry_side *r, struct registry_gathering *g)
 {
     struct registry_gathering ended = *g, *last = &r->gathering[--r->gathering_count];
+    table_put(&r->gathering_index, last->leaf.v, (uint32_t)(g - r->gathering));
+    table_remove(&r->gathering_index, ended.leaf.v);
     *g = *last;
     *last = ended; /* its memory is used again */
 }
@@ -280,4 +281,5 @@ void registrar_close(struct cellserver *cs)
     free(r->waiting);
     free(r->entries);
     table_close(&r->entry_index);
+    table_close(&r->gathering_index);
 }

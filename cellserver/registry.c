@@ -15,10 +15,7 @@
 
 static uint32_t claim_find(const struct cellserver *cs, struct entity_id id)
 {
-    for (uint32_t i = 0; i < cs->registry.claim_count; i++) {
-        if (entity_id_equal(cs->registry.claims[i].id, id)) return i;
-    }
-    return NONE;
+    return table_get(&cs->registry.claim_index, id.v);
 }
 
 void registry_note(struct cellserver *cs, struct node_id to, const struct registry_item *item)
@@ -77,6 +74,7 @@ enum terrane_error registry_claim(struct cellserver *cs, const struct enter *m, 
     }
     if (r->claim_count >= CLAIMS_MAX) return TERRANE_ERR_QUEUE_FULL;
     ARRAY_RESERVE(r->claims, r->claim_room, r->claim_count + 1);
+    table_put(&r->claim_index, m->record.id.v, r->claim_count);
     struct registry_claim *claim = &r->claims[r->claim_count++];
     struct writer enter = claim->enter;
     *claim = (struct registry_claim){
@@ -92,6 +90,8 @@ static struct registry_claim *claim_take(struct registry_side *r, uint32_t at)
 {
     struct registry_claim taken = r->claims[at];
     r->claims[at] = r->claims[--r->claim_count];
+    table_put(&r->claim_index, r->claims[at].id.v, at);
+    table_remove(&r->claim_index, taken.id.v);
     r->claims[r->claim_count] = taken;
     return &r->claims[r->claim_count];
 }
@@ -246,7 +246,7 @@ static void send_alike(struct cellserver *cs, uint32_t first, uint32_t count, st
         }
         registry_add(&r->items, &note->item);
         note->item.id = (struct entity_id){0};
-        if (++items < 100 && i + 1 < count) continue;
+        if (++items < 100) continue;
         if (peer != NONE && home != NULL) send_items(cs, peer, home, items, false);
         writer_clear(&r->items);
         items = 0;
@@ -351,6 +351,7 @@ void registry_close(struct cellserver *cs)
     free(r->notes);
     free(r->told);
     table_close(&r->told_index);
+    table_close(&r->claim_index);
     writer_close(&r->items);
     registrar_close(cs);
 }

@@ -56,6 +56,7 @@ struct registry_gathering {
 struct registry_side {
     struct registry_claim *claims;
     uint32_t claim_count, claim_room;
+    struct table claim_index; /* entity id */
     struct registry_note *notes;
     uint32_t note_count, note_room;
     struct registry_told *told;
@@ -68,6 +69,7 @@ struct registry_side {
     uint32_t waiting_count, waiting_room;
     struct registry_gathering *gathering;
     uint32_t gathering_count, gathering_room;
+    struct table gathering_index; /* quadkey */
     uint64_t token;
     struct writer items;
 };
