@@ -33,6 +33,7 @@ void cellserver_close(struct cellserver *cs)
     forward_close(cs);
     queries_close(cs);
     registry_close(cs);
+    survey_close(&cs->survey);
     ownership_close(&cs->map);
     session_close(cs->coordinator.session);
     aoi_destroy(cs->aoi);
@@ -71,6 +72,7 @@ static void world_open(struct cellserver *cs, const struct world *world)
     ARRAY_RESERVE(cs->touched, cs->touched_room, cs->options.entities);
     ARRAY_RESERVE(cs->handles, cs->query_room, 4096);
     ARRAY_RESERVE(cs->ids, cs->id_room, 4096);
+    survey_open(&cs->survey);
     cs->has_world = true;
 }
 

@@ -10,7 +10,8 @@
  *   replica.c    leaves that we stand by for                    promote.c  a standby becomes the primary
  *   held.c       the content of a standby leaf              absent.c   gateways that are gone
  *   closing.c    BYE                                            main.c     the program
- *   status.c     STATUS as JSON                                 cellserver.c  step, tick, coordinator link */
+ *   status.c     STATUS as JSON                                 cellserver.c  step, tick, coordinator link
+ *   survey.c     SURVEY: counts for maps, the latest hand-offs */
 #ifndef TERRANE_CELLSERVER_INTERNAL_H
 #define TERRANE_CELLSERVER_INTERNAL_H
 
@@ -18,6 +19,7 @@
 #include "cellserver/cellserver.h"
 #include "cellserver/registry.h"
 #include "cellserver/replica.h"
+#include "cellserver/survey.h"
 #include "common/array.h"
 #include "common/check.h"
 #include "common/mutation.h"
@@ -289,6 +291,8 @@ struct cellserver {
     struct held_side held; /* leaves that we stand by for */
 
     struct registry_side registry;
+
+    struct survey_side survey;
 
     struct aoi *aoi;
     struct replicas *ghosts;

@@ -164,7 +164,9 @@ static bool may_say(enum node_role role, enum message_kind kind)
     case MESSAGE_FAULT:
     case MESSAGE_DEATH:
     case MESSAGE_DRAIN:
-    case MESSAGE_DONE: return false;
+    case MESSAGE_DONE:
+    case MESSAGE_SURVEY:
+    case MESSAGE_SURVEY_RESULT: return false;
     }
     return false;
 }

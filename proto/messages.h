@@ -54,10 +54,12 @@
     X(ATTACHED, attached, 47, SURE)         /* owner -> gateway: what it is; then RESULT */                            \
     X(STATUS_REQUEST, status_request, 40, QUERY)                                                                       \
     X(STATUS, status, 41, QUERY)                                                                                       \
-    X(FAULT, fault, 42, QUERY) /* the answer to a query that can't be answered */                                      \
-    X(DEATH, death, 43, QUERY) /* agent -> coordinator: that process is no more */                                     \
-    X(DRAIN, drain, 44, QUERY) /* operator -> coordinator: take everything from that server */                         \
-    X(DONE, done, 45, QUERY)   /* the answer to both */
+    X(FAULT, fault, 42, QUERY)   /* the answer to a query that can't be answered */                                    \
+    X(DEATH, death, 43, QUERY)   /* agent -> coordinator: that process is no more */                                   \
+    X(DRAIN, drain, 44, QUERY)   /* operator -> coordinator: take everything from that server */                       \
+    X(DONE, done, 45, QUERY)     /* the answer to both */                                                              \
+    X(SURVEY, survey, 54, QUERY) /* anybody -> cell server: how many are where? (survey.h) */                          \
+    X(SURVEY_RESULT, survey_result, 55, QUERY)
 
 enum message_kind {
 #define X(NAME, name, number, lane) MESSAGE_##NAME = number,

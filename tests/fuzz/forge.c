@@ -1,6 +1,7 @@
 #include "tests/fuzz/forge.h"
 
 #include "common/geometry.h"
+#include "proto/survey.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -400,6 +401,26 @@ static void forge_streams(struct forge *f, struct writer *w, enum message_kind k
         fault_encode(w, &(struct fault){.error = forge_error(f), .text = "fault"});
 }
 
+static void forge_survey(struct forge *f, struct writer *w, enum message_kind kind)
+{
+    struct position a = forge_position(f), b = forge_position(f);
+    uint32_t side = input_choice(f->in, SURVEY_SIDE_MAX + 1);
+    if (kind == MESSAGE_SURVEY) {
+        struct survey m = {
+            .min_x = a.x < b.x ? a.x : b.x, .min_y = a.y < b.y ? a.y : b.y, .columns = side, .rows = side};
+        m.max_x = a.x < b.x ? b.x : a.x;
+        m.max_y = a.y < b.y ? b.y : a.y;
+        m.most = input_choice(f->in, SURVEY_ENTITIES_MAX + 1);
+        m.after = forge_request(f);
+        survey_encode(w, &m);
+        return;
+    }
+    survey_result_begin(w, &(struct survey_result){.stride = 1, .total = 1, .columns = side, .rows = side});
+    survey_result_entities(w, 1);
+    survey_result_entity(w, &(struct survey_entity){.id = forge_id(f), .x = a.x, .y = a.y});
+    survey_result_crossings(w, forge_request(f), 0);
+}
+
 void forge_message(struct forge *f, struct writer *w)
 {
     static const enum message_kind kinds[] = {
@@ -419,6 +440,8 @@ void forge_message(struct forge *f, struct writer *w)
         forge_standby(f, w, kind);
     else if (kind == MESSAGE_REGISTRY)
         forge_registry(f, w);
+    else if (kind == MESSAGE_SURVEY || kind == MESSAGE_SURVEY_RESULT)
+        forge_survey(f, w, kind);
     else if (kind >= MESSAGE_DEATH)
         forge_admin(f, w, kind);
     else
