@@ -1,4 +1,4 @@
-/* One event loop of one thread: time, ticks, wake-ups from other threads, signals. Together with io/store the only
+/* One event loop of one thread: time, ticks, wake-ups from other threads, signals. With io/store and io/http the only
  * user of libev.
  *
  * What it is not: it knows neither nng nor a core.
