@@ -57,6 +57,10 @@ struct cellserver_stats {
     uint64_t replicas_broken; /* copies that did not follow their primary any more and were asked for anew */
 };
 void cellserver_stats(const struct cellserver *cs, struct cellserver_stats *out);
+struct metrics;
+void cellserver_metrics(const struct cellserver *cs, struct metrics *m); /* the same for scrapers */
+/* NULL: it serves, or would serve what the map gave it. Else why not, as one clause. */
+const char *cellserver_unready(const struct cellserver *cs);
 
 /* For checkers: every entity this core answers for. `leaving`: offered and not yet accepted. `fenced`: its leaf may not
  * serve now, so it is not answered for. */

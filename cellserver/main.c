@@ -1,5 +1,6 @@
 /* terrane-cellserver: the cell server's core tied to nng, libev and this process's clock. */
 #include "cellserver/cellserver.h"
+#include "io/probe.h"
 #include "io/program.h"
 #include "io/sink.h"
 
@@ -13,7 +14,7 @@
 #define NODE_RESERVED 16u /* ids below are aliases (common/core.h) */
 
 static struct flags {
-    const char *coordinator, *listen, *advertise, *name, *node_id;
+    const char *coordinator, *listen, *advertise, *http, *name, *node_id;
     uint64_t port_base, feeds, entities, capacity;
     uint32_t log_format, log_level;
 } flags;
@@ -37,6 +38,12 @@ static const struct config_field fields[] = {
      .preset = "",
      .unit = "HOST",
      .help = "The host that others dial, if it is not the one of --listen."},
+    {.name = "http",
+     .kind = CONFIG_TEXT,
+     .value = &flags.http,
+     .preset = PROBE_AUTO,
+     .unit = "HOST:PORT",
+     .help = "Where /metrics, /healthz and /readyz are; auto: 127.0.0.1 and any free port; none: nowhere."},
     {.name = "name",
      .kind = CONFIG_TEXT,
      .value = &flags.name,
@@ -162,6 +169,31 @@ static struct node_id node_id(void)
     return node;
 }
 
+static void collect(const void *core, struct metrics *m)
+{
+    cellserver_metrics(core, m);
+}
+
+static const char *unready(const void *core)
+{
+    return cellserver_unready(core);
+}
+
+static struct http *open_http(struct shell *shell, const void *core)
+{
+    struct probe_options options = {.program = PROGRAM,
+                                    .version = TERRANE_VERSION,
+                                    .address = flags.http,
+                                    .automatic = "127.0.0.1:0",
+                                    .shell = shell,
+                                    .core = {.core = core, .collect = collect, .unready = unready}};
+    struct http *http;
+    char fault[320];
+    if (probe_open(&options, &http, fault, sizeof fault) != TERRANE_ERR_OK)
+        program_fail(PROGRAM, EXIT_USAGE, "--http: %s", fault);
+    return http;
+}
+
 int main(int argc, char **argv)
 {
     read_flags(argc, argv);
@@ -182,13 +214,14 @@ int main(int argc, char **argv)
     program_identify(&options.info, flags.name[0] != '\0' ? flags.name : name, shell_urls(shell),
                      (uint32_t)flags.feeds);
     struct cellserver *cellserver = cellserver_open(&options);
+    struct http *http = open_http(shell, cellserver);
     shell_start(shell, &(struct shell_core){.core = cellserver,
                                             .step = step,
                                             .deadline_us = deadline_us,
                                             .tick_us = tick_us,
                                             .close = say_bye,
                                             .closed = closed});
-    program_ready(PROGRAM, &options.info);
+    program_ready(PROGRAM, &options.info, http != NULL ? http_url(http) : "");
     shell_run(shell);
     program_leave(shell, cellserver_dismissed(cellserver) ? EXIT_NOT_HELD : EXIT_WELL);
 }

@@ -12,8 +12,13 @@
 struct metric {
     enum metric_kind kind;
     char *name, *labels, *help;
-    uint64_t value;
+    uint64_t value;                      /* of a histogram: the sum */
+    uint64_t counts[METRIC_BUCKETS + 1]; /* of a histogram, by bucket; the last: beyond all bounds */
 };
+
+/* From a tick that does next to nothing to one that has missed twenty. */
+const uint64_t metric_bounds_us[METRIC_BUCKETS] = {100,   250,   500,   1000,   2500,   5000,   10000,
+                                                   16000, 25000, 50000, 100000, 250000, 500000, 1000000};
 
 void metrics_close(struct metrics *m)
 {
@@ -69,6 +74,27 @@ void metrics_add(struct metrics *m, struct metric_id id, uint64_t more)
     m->items[id.v - 1].value += more;
 }
 
+void metrics_put(struct metrics *m, enum metric_kind kind, const char *name, const char *labels, const char *help,
+                 uint64_t value)
+{
+    metrics_set(m, metrics_register(m, kind, name, labels, help), value);
+}
+
+struct metric_id metrics_histogram(struct metrics *m, const char *name, const char *help)
+{
+    return metrics_register(m, METRIC_HISTOGRAM_US, name, "", help);
+}
+
+void metrics_observe(struct metrics *m, struct metric_id id, uint64_t us)
+{
+    CHECK(id.v >= 1 && id.v <= m->count && m->items[id.v - 1].kind == METRIC_HISTOGRAM_US);
+    struct metric *histogram = &m->items[id.v - 1];
+    uint32_t bucket = 0;
+    while (bucket < METRIC_BUCKETS && us > metric_bounds_us[bucket]) bucket++;
+    histogram->counts[bucket]++;
+    histogram->value += us;
+}
+
 uint64_t metrics_get(const struct metrics *m, struct metric_id id)
 {
     CHECK(id.v >= 1 && id.v <= m->count);
@@ -109,13 +135,48 @@ static void in_order(const struct metrics *m, struct metrics_text *out,
     }
 }
 
+static void add_seconds(struct metrics_text *out, uint64_t us)
+{
+    add(out, "%" PRIu64 ".%06u", us / 1000000u, (unsigned)(us % 1000000u));
+}
+
+static void add_value(struct metrics_text *out, const struct metric *s)
+{
+    if (s->kind == METRIC_COUNTER || s->kind == METRIC_GAUGE)
+        add(out, "%" PRIu64, s->value);
+    else
+        add_seconds(out, s->value);
+}
+
+static void add_buckets(struct metrics_text *out, const struct metric *s)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < METRIC_BUCKETS; i++) {
+        add(out, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", s->name, (double)metric_bounds_us[i] / 1e6, sum += s->counts[i]);
+    }
+    sum += s->counts[METRIC_BUCKETS];
+    add(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum ", s->name, sum, s->name);
+    add_seconds(out, s->value);
+    add(out, "\n%s_count %" PRIu64 "\n", s->name, sum);
+}
+
+static const char *type_of(const struct metric *s)
+{
+    if (s->kind == METRIC_HISTOGRAM_US) return "histogram";
+    return s->kind == METRIC_COUNTER || s->kind == METRIC_COUNTER_US ? "counter" : "gauge";
+}
+
 static void add_prometheus(struct metrics_text *out, const struct metric *s, bool first)
 {
-    if (first)
-        add(out, "# HELP %s %s\n# TYPE %s %s\n", s->name, s->help, s->name,
-            s->kind == METRIC_COUNTER ? "counter" : "gauge");
+    if (first) add(out, "# HELP %s %s\n# TYPE %s %s\n", s->name, s->help, s->name, type_of(s));
+    if (s->kind == METRIC_HISTOGRAM_US) {
+        add_buckets(out, s);
+        return;
+    }
     const char *open = s->labels[0] != '\0' ? "{" : "", *close = s->labels[0] != '\0' ? "}" : "";
-    add(out, "%s%s%s%s %" PRIu64 "\n", s->name, open, s->labels, close, s->value);
+    add(out, "%s%s%s%s ", s->name, open, s->labels, close);
+    add_value(out, s);
+    add(out, "\n");
 }
 
 void metrics_prometheus(const struct metrics *m, struct metrics_text *out)
@@ -125,6 +186,19 @@ void metrics_prometheus(const struct metrics *m, struct metrics_text *out)
     in_order(m, out, add_prometheus);
 }
 
+static void add_json_histogram(struct metrics_text *out, const struct metric *s)
+{
+    uint64_t sum = 0;
+    add(out, "{\"le\":[");
+    for (uint32_t i = 0; i < METRIC_BUCKETS; i++)
+        add(out, "%s%g", i == 0 ? "" : ",", (double)metric_bounds_us[i] / 1e6);
+    add(out, "],\"count\":[");
+    for (uint32_t i = 0; i < METRIC_BUCKETS; i++) add(out, "%s%" PRIu64, i == 0 ? "" : ",", sum += s->counts[i]);
+    add(out, "],\"sum\":");
+    add_seconds(out, s->value);
+    add(out, ",\"total\":%" PRIu64 "}", sum + s->counts[METRIC_BUCKETS]);
+}
+
 static void add_json(struct metrics_text *out, const struct metric *s, bool first)
 {
     (void)first;
@@ -132,7 +206,11 @@ static void add_json(struct metrics_text *out, const struct metric *s, bool firs
     if (s->labels[0] != '\0') add(out, "{");
     for (const char *c = s->labels; *c != '\0'; c++) add(out, *c == '"' ? "\\\"" : "%c", *c);
     if (s->labels[0] != '\0') add(out, "}");
-    add(out, "\":%" PRIu64, s->value);
+    add(out, "\":");
+    if (s->kind == METRIC_HISTOGRAM_US)
+        add_json_histogram(out, s);
+    else
+        add_value(out, s);
 }
 
 void metrics_json(const struct metrics *m, struct metrics_text *out)

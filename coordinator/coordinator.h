@@ -55,6 +55,10 @@ struct coordinator_stats {
     uint64_t stalled, deposed, restored; /* times: lease run out, another took over, all written again */
 };
 void coordinator_stats(const struct coordinator *c, struct coordinator_stats *out);
+struct metrics;
+void coordinator_metrics(const struct coordinator *c, struct metrics *m); /* the same for scrapers */
+/* NULL: it leads, with a map in the store, or follows one that does. Else why not, as one clause. */
+const char *coordinator_unready(const struct coordinator *c);
 /* Calls `each` for every leaf in quadkey order, as stored. */
 void coordinator_leaves(const struct coordinator *c, void (*each)(void *context, const struct leaf_owner *leaf),
                         void *context);

@@ -1,5 +1,6 @@
 /* terrane-coordinator: the coordinator's core tied to nng, libev, Redis and this process's clock. */
 #include "coordinator/coordinator.h"
+#include "io/probe.h"
 #include "io/program.h"
 #include "io/sink.h"
 #include "io/store.h"
@@ -13,7 +14,7 @@
 #define PROGRAM "terrane-coordinator"
 
 static struct flags {
-    const char *inbox, *query, *feed, *advertise, *name, *world, *leaves;
+    const char *inbox, *query, *feed, *advertise, *http, *name, *world, *leaves;
     const char *redis, *redis_user, *redis_password;
     bool storeless, standbys;
     double cell_size, origin_x, origin_y, radius_max, hysteresis, handoff_hysteresis, z_range;
@@ -48,6 +49,13 @@ static const struct config_field fields[] = {
      .preset = "",
      .unit = "HOST",
      .help = "The host that others dial, if it is not the one that is listened on."},
+    {.name = "http",
+     .kind = CONFIG_TEXT,
+     .value = &flags.http,
+     .preset = PROBE_AUTO,
+     .unit = "HOST:PORT",
+     .help = "Where the console, /metrics, /healthz and /readyz are; auto: 127.0.0.1:7080, or any free port if that is "
+             "taken; none: nowhere."},
     {.name = "name",
      .kind = CONFIG_TEXT,
      .value = &flags.name,
@@ -355,6 +363,31 @@ static bool left(const void *core)
     return coordinator_left(core);
 }
 
+static void collect(const void *core, struct metrics *m)
+{
+    coordinator_metrics(core, m);
+}
+
+static const char *unready(const void *core)
+{
+    return coordinator_unready(core);
+}
+
+static struct http *open_http(struct shell *shell, const void *core)
+{
+    struct probe_options options = {.program = PROGRAM,
+                                    .version = TERRANE_VERSION,
+                                    .address = flags.http,
+                                    .automatic = "127.0.0.1:7080",
+                                    .shell = shell,
+                                    .core = {.core = core, .collect = collect, .unready = unready}};
+    struct http *http;
+    char fault[320];
+    if (probe_open(&options, &http, fault, sizeof fault) != TERRANE_ERR_OK)
+        program_fail(PROGRAM, EXIT_USAGE, "--http: %s", fault);
+    return http;
+}
+
 int main(int argc, char **argv)
 {
     read_flags(argc, argv);
@@ -386,10 +419,11 @@ int main(int argc, char **argv)
         program_fail(PROGRAM, EXIT_USAGE, "these options make no coordinator");
     free(leaves);
     if (!flags.storeless) open_store(shell, &sink);
+    struct http *http = open_http(shell, coordinator);
     shell_start(shell,
                 &(struct shell_core){
                     .core = coordinator, .step = step, .deadline_us = deadline_us, .close = give_back, .closed = left});
-    program_ready(PROGRAM, &options.info);
+    program_ready(PROGRAM, &options.info, http != NULL ? http_url(http) : "");
     shell_run(shell);
     program_leave(shell, EXIT_WELL);
 }

@@ -62,7 +62,7 @@ static void put(const char *key, const char *value)
     if (value[0] != '\0') printf(" %s=%s", key, value);
 }
 
-void program_ready(const char *program, const struct node_info *info)
+void program_ready(const char *program, const struct node_info *info, const char *http_url)
 {
     printf("ready program=%s node=%016" PRIx64, program, info->node.v);
     put("name", info->name);
@@ -71,6 +71,7 @@ void program_ready(const char *program, const struct node_info *info)
     put("query", info->query_url);
     for (uint32_t i = 0; i < info->feed_count; i++) printf("%s%s", i == 0 ? " feeds=" : ",", info->feed_urls[i]);
     put("ghost", info->ghost_feed_url);
+    put("http", http_url);
     putchar('\n');
     fflush(stdout);
 }

@@ -27,8 +27,8 @@ void program_identify(struct node_info *info, const char *name, const struct lin
 void program_url(const char *program, char *url, const char *host, uint64_t base, uint64_t offset);
 
 /* One line on stdout, at once: `ready program=... node=... name=... inbox=URL sub=URL query=URL feeds=URL,URL
- * ghost=URL`; what there is not is left out. Who started this process may wait for it. */
-void program_ready(const char *program, const struct node_info *info);
+ * ghost=URL http=URL`; what there is not is left out. Who started this process may wait for it. */
+void program_ready(const char *program, const struct node_info *info, const char *http_url);
 
 /* Lets nng send what it has, then leaves without destructors: receiving sockets must not be closed. */
 _Noreturn void program_leave(struct shell *shell, enum program_exit code);

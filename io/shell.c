@@ -54,6 +54,7 @@ struct shell {
     struct link_counters told; /* what the log has said of drops, and of ticks */
     uint64_t told_us, told_late, told_skipped;
     struct metrics metrics;
+    struct metric_id tick_time;
     struct writer joined;
     uint64_t refused, refused_us;
 };
@@ -138,6 +139,7 @@ const struct metrics *shell_metrics(struct shell *s)
     link_counters(s->link, &c);
     vitals_collect(&c, s->refused, s->loop != NULL && s->core.tick_us != NULL ? loop_ticker(s->loop) : NULL,
                    &s->metrics);
+    vitals_process(&s->metrics);
     return &s->metrics;
 }
 
@@ -317,12 +319,14 @@ static void deadline_came(void *context)
 static void tick_came(void *context, uint64_t late_us)
 {
     struct shell *s = context;
+    uint64_t began_us = loop_now_us();
     begin(s);
     /* What has arrived belongs to this tick. */
     bool more = link_drain(s->link, BATCH_MESSAGES, arrived, s);
     step(s, &(struct event){.kind = EVENT_TICK, .late_us = late_us});
     step_stored(s);
     end(s);
+    metrics_observe(&s->metrics, s->tick_time, loop_now_us() - began_us);
     if (more) loop_wake(s->loop);
 }
 
@@ -446,6 +450,8 @@ void shell_start(struct shell *s, const struct shell_core *core)
 {
     CHECK(!s->started);
     s->core = *core;
+    if (core->tick_us != NULL)
+        s->tick_time = metrics_histogram(&s->metrics, "terrane_tick_seconds", "What one tick took, start to end.");
     s->started = true;
     begin(s);
     step(s, &(struct event){.kind = EVENT_START});

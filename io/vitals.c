@@ -2,14 +2,20 @@
 
 #include "proto/messages.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 static void count(struct metrics *m, const char *name, const char *labels, const char *help, uint64_t value)
 {
-    metrics_set(m, metrics_register(m, METRIC_COUNTER, name, labels, help), value);
+    metrics_put(m, METRIC_COUNTER, name, labels, help, value);
 }
 
 static void gauge(struct metrics *m, const char *name, const char *help, uint64_t value)
 {
-    metrics_set(m, metrics_register(m, METRIC_GAUGE, name, "", help), value);
+    metrics_put(m, METRIC_GAUGE, name, "", help, value);
 }
 
 static void collect_dropped(const struct link_counters *c, struct metrics *m)
@@ -57,7 +63,28 @@ void vitals_collect(const struct link_counters *c, uint64_t refused, const struc
     count(m, "terrane_ticks_total", "", "Ticks started.", ticker->ticks);
     count(m, "terrane_ticks_late_total", "", "Ticks started more than a quarter of an interval late.", ticker->late);
     count(m, "terrane_ticks_skipped_total", "", "Ticks left out after a stall.", ticker->skipped);
-    gauge(m, "terrane_tick_late_worst_us", "The latest start of a tick so far.", ticker->late_worst_us);
+    metrics_put(m, METRIC_GAUGE_US, "terrane_tick_late_worst_seconds", "", "The latest start of a tick so far.",
+                ticker->late_worst_us);
+}
+
+/* Names and meanings as every Prometheus client library has them. */
+void vitals_process(struct metrics *m)
+{
+    struct rusage usage;
+    unsigned long resident = 0;
+    if (getrusage(RUSAGE_SELF, &usage) == 0) {
+        uint64_t seconds = (uint64_t)usage.ru_utime.tv_sec + (uint64_t)usage.ru_stime.tv_sec;
+        metrics_put(m, METRIC_COUNTER_US, "process_cpu_seconds_total", "", "CPU time of this process.",
+                    seconds * 1000000u + (uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec);
+    }
+    FILE *statm = fopen("/proc/self/statm", "re");
+    if (statm == NULL) return;
+    char line[128];
+    if (fgets(line, sizeof line, statm) != NULL && strchr(line, ' ') != NULL)
+        resident = strtoul(strchr(line, ' '), NULL, 10);
+    fclose(statm);
+    gauge(m, "process_resident_memory_bytes", "Memory of this process that is in RAM.",
+          resident * (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
 bool vitals_join(const uint8_t *reply, size_t size, const struct metrics *m, struct writer *out)

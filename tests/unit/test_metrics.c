@@ -59,5 +59,51 @@ START_TEST(an_empty_registry_renders_empty)
 }
 END_TEST
 
+START_TEST(durations_are_rendered_in_seconds)
+{
+    struct metrics m = {0};
+    struct metrics_text t = {0};
+    metrics_put(&m, METRIC_COUNTER_US, "cpu_seconds_total", "", "CPU.", 12000034);
+    metrics_put(&m, METRIC_GAUGE_US, "late_seconds", "", "Late.", 250);
+    metrics_prometheus(&m, &t);
+    ck_assert_ptr_nonnull(strstr(t.data, "# TYPE cpu_seconds_total counter\ncpu_seconds_total 12.000034\n"));
+    ck_assert_ptr_nonnull(strstr(t.data, "# TYPE late_seconds gauge\nlate_seconds 0.000250\n"));
+    metrics_json(&m, &t);
+    ck_assert_str_eq(t.data, "{\"cpu_seconds_total\":12.000034,\"late_seconds\":0.000250}");
+    metrics_text_close(&t);
+    metrics_close(&m);
+}
+END_TEST
+
+START_TEST(a_histogram_counts_what_is_at_most_each_bound)
+{
+    struct metrics m = {0};
+    struct metrics_text t = {0};
+    struct metric_id id = metrics_histogram(&m, "took_seconds", "Took.");
+    ck_assert_uint_eq(metrics_histogram(&m, "took_seconds", "Took.").v, id.v);
+    metrics_observe(&m, id, 0);
+    metrics_observe(&m, id, 100);
+    metrics_observe(&m, id, 101);
+    metrics_observe(&m, id, 1000000);
+    metrics_observe(&m, id, 1000001);
+    metrics_prometheus(&m, &t);
+    ck_assert_ptr_nonnull(strstr(t.data, "# TYPE took_seconds histogram\n"
+                                         "took_seconds_bucket{le=\"0.0001\"} 2\n"
+                                         "took_seconds_bucket{le=\"0.00025\"} 3\n"));
+    ck_assert_ptr_nonnull(strstr(t.data, "took_seconds_bucket{le=\"0.5\"} 3\n"
+                                         "took_seconds_bucket{le=\"1\"} 4\n"
+                                         "took_seconds_bucket{le=\"+Inf\"} 5\n"
+                                         "took_seconds_sum 2.000202\n"
+                                         "took_seconds_count 5\n"));
+    metrics_json(&m, &t);
+    ck_assert_str_eq(t.data, "{\"took_seconds\":{\"le\":[0.0001,0.00025,0.0005,0.001,0.0025,0.005,0.01,0.016,0.025,"
+                             "0.05,0.1,0.25,0.5,1],\"count\":[2,3,3,3,3,3,3,3,3,3,3,3,3,4],\"sum\":2.000202,"
+                             "\"total\":5}}");
+    metrics_text_close(&t);
+    metrics_close(&m);
+}
+END_TEST
+
 SUITE_MAIN("metrics", series_of_one_name_stand_together_with_one_help, registering_twice_finds_the_same_series,
-           an_empty_registry_renders_empty)
+           an_empty_registry_renders_empty, durations_are_rendered_in_seconds,
+           a_histogram_counts_what_is_at_most_each_bound)

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Every server serves /metrics, /healthz and /readyz: what they say is what Prometheus's own checker accepts, readiness
+tells why not, numbers move with the work."""
+import json
+import os
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+
+from cluster import BUILD, await_condition, check, passed, run
+
+processes = []
+
+
+class Server:
+    """One server program; its ready line is in .at."""
+
+    def __init__(self, program, *arguments):
+        self.process = subprocess.Popen([os.path.join(BUILD, program), *arguments, "--log-level", "error"],
+                                        stdout=subprocess.PIPE, text=True)
+        processes.append(self.process)
+        self.at = dict(word.split("=", 1) for word in self.process.stdout.readline().split()[1:])
+
+    def get(self, path):
+        try:
+            with urllib.request.urlopen(self.at["http"] + path, timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            return refused.code, refused.read().decode()
+
+    def series(self):
+        values = {}
+        for line in self.get("/metrics")[1].splitlines():
+            if not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                values[name] = float(value)
+        return values
+
+    def ready(self):
+        return self.get("/readyz")[0] == 200
+
+
+def check_names(server):
+    """promtool knows the conventions: units, suffixes, help texts."""
+    text = server.get("/metrics")[1]
+    lint = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=30)
+    check(lint.returncode == 0 and lint.stdout + lint.stderr == "", f"promtool: {lint.stdout}{lint.stderr}")
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    check(len(names) > 20 and len(set(names)) == len(names), f"a family is there twice, or few are: {names}")
+
+
+try:
+    coordinator = Server("terrane-coordinator", "--storeless", "--inbox", "tcp://127.0.0.1:0", "--expect-servers", "2",
+                         "--http", "127.0.0.1:0")
+    status, why = coordinator.get("/readyz")
+    check(status == 503 and "--expect-servers" in why, f"a coordinator without servers says {status} {why}")
+    check(coordinator.get("/healthz") == (200, "alive\n"), "the coordinator is not alive")
+
+    servers = [Server("terrane-cellserver", "--coordinator", coordinator.at["inbox"], "--name", f"cell-{i}")
+               for i in (1, 2)]
+    for server in [coordinator, *servers]:
+        await_condition("readiness", server.ready, 20)
+        check_names(server)
+        check(server.series()["terrane_ready"] == 1, "ready, and not so in the metrics")
+    leaves = sum(server.series()['terrane_cellserver_leaves{role="primary"}'] for server in servers)
+    check(leaves == coordinator.series()['terrane_coordinator_leaves{state="all"}'], f"{leaves} leaves are owned")
+
+    bots = run("bots", "--coordinator", coordinator.at["inbox"], "--query", coordinator.at["query"], "--bots", "200",
+               "--for", "3", "--calm-every", "2", "--json")
+    check(bots.returncode == 0, bots.stderr)
+    told = json.loads(bots.stdout.splitlines()[-1])
+    series = [server.series() for server in servers]
+    enters = sum(values['terrane_cellserver_commands_total{kind="enter"}'] for values in series)
+    check(enters >= 200, f"{enters} enters for 200 bots")
+    out = sum(values['terrane_cellserver_handoffs_total{way="out"}'] for values in series)
+    into = sum(values['terrane_cellserver_handoffs_total{way="in"}'] for values in series)
+    check(out == into and out <= told["handoffs"], f"{out} hand-offs out, {into} in, the bots saw {told['handoffs']}")
+    for values in series:
+        ticks = values["terrane_ticks_total"]
+        check(abs(values["terrane_tick_seconds_count"] - ticks) <= 1 and ticks > 20, f"{ticks} ticks")
+        check(0 < values["process_cpu_seconds_total"] < 60, "CPU time")
+
+    status, why = servers[0].get("/metricsx")
+    check(status == 404, f"an unknown path says {status}")
+    os.kill(coordinator.process.pid, signal.SIGKILL)
+    lone = Server("terrane-cellserver", "--coordinator", coordinator.at["inbox"], "--http", "127.0.0.1:0")
+    status, why = lone.get("/readyz")
+    check(status == 503 and "coordinator" in why, f"a server without a coordinator says {status} {why}")
+    check(lone.series()["terrane_ready"] == 0, "not ready, and ready in the metrics")
+    silent = Server("terrane-cellserver", "--coordinator", coordinator.at["inbox"], "--http", "none")
+    check("http" not in silent.at, f"--http none, and it serves at {silent.at}")
+finally:
+    for process in processes:
+        process.kill()
+        process.wait()
+passed()
