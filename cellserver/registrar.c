@@ -205,6 +205,7 @@ static void gatherings_check(struct cellserver *cs)
 {
     struct registry_side *r = &cs->registry;
     uint32_t before = r->gathering_count;
+    CHECK(r->gathering_count == 0 || r->gathering != NULL);
     for (uint32_t i = 0; i < r->gathering_count;) {
         struct registry_gathering *g = &r->gathering[i];
         bool ours = g->from_us != 0;
