@@ -1,21 +1,31 @@
-/* Area of interest: who sees whom. The one interface; grid.c is the index that the cluster runs.
+/* Area of interest: who sees whom. One interface, several indexes behind it; aoi_index_list() names them.
  *
  * What it is not: it knows nothing of servers, borders, sessions or the network; positions are integers.
  * Memory: an index owns all it allocates. Handles are dense, recycled after leave, and valid from enter to leave.
- * Not thread-safe; a sink must not call back into the same index (it may record and act after the call).
+ * Not thread-safe.
  *
- * Semantics
+ * Semantics, the same for every index
  *  - AOI_BLOCK: an observer sees all others in the 3x3 cells around its own; cell = floor(p / cell_size), half-open.
  *    Every entity is an observer; radius is ignored (a caller with mere subjects ignores their views).
  *  - AOI_RADIUS: a sees b once distance <= a.radius, and loses it once distance > a.radius + hysteresis (exact,
- *    64-bit integer arithmetic, x and y). Radius 0 sees nothing.
- *  - both: only within the same layer and |dz| <= z_range. An entity never sees itself.
+ *    integer arithmetic). Radius 0 sees nothing.
+ *  - On the plane distances and cells are of x and y, and only within |dz| <= z_range. In space (dimensions = 3) they
+ *    are of x, y and z: spheres, and 3x3x3 cells; z_range is ignored.
+ *  - Only within the same layer. An entity never sees itself.
  *  - Each see of a pair (observer, subject) is followed by exactly one unsee before the next see of that pair.
  *    The unsees of one call come before its sees. A leave reports only unsee and unseen_by.
+ *  - Where an index knows extents, an entity is a rectangle of that half-width and half-height: it is seen, and found,
+ *    when its nearest point is. Observers and the centres of queries stay points; blocks go by the position.
  *
  * Two ways to change: one operation at a time (aoi_enter, aoi_leave, aoi_move, aoi_set_radius, aoi_set_layer), or
  * a whole tick's moves at once: aoi_stage (or aoi_stage_many), then aoi_tick, which reports the net changes of the
- * tick. */
+ * tick.
+ *
+ * Sinks. Unless options say `direct`, a sink may call anything but aoi_destroy: the operation takes effect at once, and
+ * what it changes is told after what is being told, in order, before the outermost call returns. So the stream of
+ * changes is always one that could have come from operations one after another. An entity that has left in between is
+ * still named in what was to be told of it: aoi_id answers for its handle, which nobody else gets, until the outermost
+ * call returns; all else says that it is gone. */
 #ifndef TERRANE_AOI_AOI_H
 #define TERRANE_AOI_AOI_H
 
@@ -24,7 +34,27 @@
 
 enum aoi_mode { AOI_BLOCK, AOI_RADIUS };
 
+/* What an index can do. */
+enum aoi_ability {
+    AOI_CAN_BLOCK = 1,
+    AOI_CAN_RADIUS = 2,
+    AOI_CAN_PLANE = 4,  /* dimensions = 2 */
+    AOI_CAN_SPACE = 8,  /* dimensions = 3 */
+    AOI_CAN_EXTENT = 16 /* entities that are rectangles */
+};
+
+struct aoi_index_info {
+    const char *name, *about; /* about: one line, when to take it */
+    unsigned abilities;       /* of enum aoi_ability */
+};
+
+/* The indexes that there are, in the order of their names; by place, NULL behind the last. */
+const struct aoi_index_info *aoi_index_list(size_t at);
+/* NULL: no index is called so. */
+const struct aoi_index_info *aoi_index_find(const char *name);
+
 struct aoi_options {
+    const char *index; /* name; NULL: "grid". Borrowed for aoi_create */
     enum aoi_mode mode;
     int32_t cell_size;    /* position units, > 0 (a power of two is fastest) */
     int32_t min_x, min_y; /* lowest valid position; may be negative */
@@ -33,12 +63,18 @@ struct aoi_options {
     int32_t hysteresis;   /* >= 0; AOI_RADIUS only */
     uint32_t z_range;     /* UINT32_MAX: no limit; 0: only exactly equal z */
     uint32_t capacity;    /* entities expected; 0: small. Grows by itself */
+    unsigned dimensions;  /* 0 or 2: plane; 3: space */
+    int32_t min_z, max_z; /* space only: like min_x, max_x; both 0: all */
+    /* Spans straight out of the index, while it changes: the fastest. Then no sink may call back into the index (it may
+     * record, and act after the call). Otherwise what changes is copied first, and sinks may call anything. */
+    bool direct;
 };
 
 /* Where an entity is and how far it sees. */
 struct aoi_place {
     struct position position;
-    uint32_t radius; /* position units; 0: sees nothing (AOI_RADIUS) */
+    uint32_t radius;             /* position units; 0: sees nothing (AOI_RADIUS) */
+    uint32_t extent_x, extent_y; /* half-width and half-height, at most radius_max; 0: a point */
     uint16_t layer;
 };
 
@@ -65,13 +101,16 @@ typedef void aoi_sink(void *context, const struct aoi_span *spans, size_t count)
 
 struct aoi; /* opaque */
 
-/* Makes an index. Errors: CONFIG (an option out of range), MEMORY; then *out is NULL. */
+/* What is wrong with the options, as a sentence in static memory; NULL: nothing. */
+const char *aoi_options_fault(const struct aoi_options *options);
+/* Makes an index. Errors: CONFIG (aoi_options_fault says which option), MEMORY; then *out is NULL. */
 enum terrane_error aoi_create(const struct aoi_options *options, struct aoi **out) TERRANE_MUST_CHECK;
 void aoi_destroy(struct aoi *aoi); /* NULL is fine */
 
 /* Places an entity and reports whom it sees and who sees it. *handle is its handle until it leaves.
  * Errors (nothing changes then): ENTITY_NONE (id 0), ENTITY_EXISTS (*handle is then the existing one),
- * POSITION_OUTSIDE, RADIUS_TOO_LARGE, MEMORY. sink may be NULL: changes happen unreported (bulk load). */
+ * POSITION_OUTSIDE, RADIUS_TOO_LARGE (radius or extent), UNSUPPORTED (an extent, and the index knows none), MEMORY.
+ * sink may be NULL: changes happen unreported (bulk load). */
 enum terrane_error aoi_enter(struct aoi *aoi, struct entity_id id, const struct aoi_place *place, aoi_sink *sink,
                              void *context, uint32_t *handle) TERRANE_MUST_CHECK;
 /* Takes an entity out. Errors: ENTITY_UNKNOWN (handle not live). */
@@ -114,11 +153,14 @@ size_t aoi_memory_bytes(const struct aoi *aoi);
 
 /* Queries. `layer` < 0: all layers. Shapes are closed: distance <= radius; min <= p <= max. They fill `out` with up
  * to `room` handles in no particular order and return how many there are in all (may exceed room). They may refresh
- * caches inside the index, hence no const. */
+ * caches inside the index, hence no const. Circle, rectangle and block are of x and y whatever z is; a sphere is of all
+ * three, also on the plane. */
 size_t aoi_query_circle(struct aoi *aoi, struct position centre, uint32_t radius, int32_t layer, uint32_t *out,
                         size_t room);
 size_t aoi_query_rectangle(struct aoi *aoi, int32_t min_x, int32_t min_y, int32_t max_x, int32_t max_y, int32_t layer,
                            uint32_t *out, size_t room);
+size_t aoi_query_sphere(struct aoi *aoi, struct position centre, uint32_t radius, int32_t layer, uint32_t *out,
+                        size_t room);
 /* The 3x3 block around the cell of `centre`. */
 size_t aoi_query_block(struct aoi *aoi, struct position centre, int32_t layer, uint32_t *out, size_t room);
 /* The view of one observer (handles). */

@@ -10,7 +10,8 @@
 #ifndef TERRANE_AOI_GRID_H
 #define TERRANE_AOI_GRID_H
 
-#include "aoi/aoi.h"
+#include "aoi/band.h"
+#include "aoi/index.h"
 #include "common/check.h"
 
 #define PAGE_BITS  5
@@ -20,7 +21,7 @@
 #define PAGE_NONE  UINT32_MAX
 
 #define BODY_DEAD UINT32_MAX /* as a radius: the handle is free, and x links to the next free one */
-#define STEP_JUMP INT16_MIN  /* as a step_x: too far for 16 bits; the target is in struct aoi.jumps */
+#define STEP_JUMP INT16_MIN  /* as a step_x: too far for 16 bits; the target is in struct grid.jumps */
 
 #define POOL_CLASSES 105
 #define POOL_PADDING 16 /* words after the last block, so that a vector load may run over */
@@ -71,12 +72,6 @@ struct pool {
     size_t used, size;
     size_t idle;                 /* words in free blocks */
     uint32_t free[POOL_CLASSES]; /* offset of the first free block; 0: none */
-};
-
-/* A set of directed pairs (observer, subject): seen although beyond the radius, thanks to the hysteresis. */
-struct band {
-    uint64_t *slots;
-    size_t count, size; /* size is a power of two, or 0 */
 };
 
 struct idmap {
@@ -148,7 +143,8 @@ struct join_row {
 /* Instructions that the inner loops are compiled for. */
 enum kernels { KERNELS_PLAIN, KERNELS_AVX2, KERNELS_AVX512 };
 
-struct aoi {
+struct grid {
+    struct aoi base;
     struct aoi_options options;
     uint32_t radius_max;
     uint32_t hysteresis;
@@ -207,51 +203,84 @@ struct aoi {
     size_t row_count;
 };
 
+static inline struct grid *grid_of(const struct aoi *aoi)
+{
+    return (struct grid *)aoi;
+}
+
 /* Uses the best kernels that the machine has, but none above `most`: so that tests can compare them. */
-void aoi_kernels_limit(struct aoi *aoi, enum kernels most);
+void grid_kernels_limit(struct grid *grid, enum kernels most);
+
+/* ---- what aoi.h promises ---- */
+
+enum terrane_error grid_create(const struct aoi_index *index, const struct aoi_options *options,
+                               struct aoi **out) TERRANE_MUST_CHECK;
+void grid_destroy(struct aoi *aoi);
+enum terrane_error grid_enter(struct aoi *aoi, struct entity_id id, const struct aoi_place *place, aoi_sink *sink,
+                              void *context, uint32_t *handle) TERRANE_MUST_CHECK;
+enum terrane_error grid_leave(struct aoi *aoi, uint32_t handle, aoi_sink *sink, void *context) TERRANE_MUST_CHECK;
+enum terrane_error grid_move(struct aoi *aoi, uint32_t handle, struct position position, aoi_sink *sink,
+                             void *context) TERRANE_MUST_CHECK;
+enum terrane_error grid_set_radius(struct aoi *aoi, uint32_t handle, uint32_t radius, aoi_sink *sink,
+                                   void *context) TERRANE_MUST_CHECK;
+enum terrane_error grid_set_layer(struct aoi *aoi, uint32_t handle, uint16_t layer, aoi_sink *sink,
+                                  void *context) TERRANE_MUST_CHECK;
+bool grid_recall(struct aoi *aoi, uint32_t observer, uint32_t subject);
+enum terrane_error grid_stage(struct aoi *aoi, uint32_t handle, struct position position) TERRANE_MUST_CHECK;
+enum terrane_error grid_stage_many(struct aoi *aoi, const uint32_t *handles, const struct position *positions,
+                                   size_t count, size_t *staged) TERRANE_MUST_CHECK;
+void grid_tick(struct aoi *aoi, aoi_sink *sink, void *context);
+uint32_t grid_find(const struct aoi *aoi, struct entity_id id);
+struct entity_id grid_id(const struct aoi *aoi, uint32_t handle);
+bool grid_place_of(const struct aoi *aoi, uint32_t handle, struct aoi_place *out);
+bool grid_sees(const struct aoi *aoi, uint32_t observer, uint32_t subject);
+size_t grid_count(const struct aoi *aoi);
+size_t grid_memory_bytes(const struct aoi *aoi);
+size_t grid_query_circle(struct aoi *aoi, struct position centre, uint32_t radius, int32_t layer, uint32_t *out,
+                         size_t room);
+size_t grid_query_rectangle(struct aoi *aoi, int32_t min_x, int32_t min_y, int32_t max_x, int32_t max_y, int32_t layer,
+                            uint32_t *out, size_t room);
+size_t grid_query_sphere(struct aoi *aoi, struct position centre, uint32_t radius, int32_t layer, uint32_t *out,
+                         size_t room);
+size_t grid_query_block(struct aoi *aoi, struct position centre, int32_t layer, uint32_t *out, size_t room);
+size_t grid_view(struct aoi *aoi, uint32_t observer, uint32_t *out, size_t room);
+size_t grid_fanout(struct aoi *aoi, const struct aoi_place *place);
 
 /* ---- geometry ---- */
 
 __extension__ typedef unsigned __int128 grid_u128;
 
-static inline uint32_t cell_index(const struct aoi *aoi, uint64_t offset)
+static inline uint32_t cell_index(const struct grid *grid, uint64_t offset)
 {
-    if (!aoi->reciprocal) return (uint32_t)(offset >> aoi->cell_shift);
-    return (uint32_t)(((grid_u128)aoi->reciprocal * offset) >> 64);
+    if (!grid->reciprocal) return (uint32_t)(offset >> grid->cell_shift);
+    return (uint32_t)(((grid_u128)grid->reciprocal * offset) >> 64);
 }
 
-static inline uint32_t cell_x(const struct aoi *aoi, int32_t x)
+static inline uint32_t cell_x(const struct grid *grid, int32_t x)
 {
-    return cell_index(aoi, (uint64_t)(x - aoi->base_x));
+    return cell_index(grid, (uint64_t)(x - grid->base_x));
 }
-static inline uint32_t cell_y(const struct aoi *aoi, int32_t y)
+static inline uint32_t cell_y(const struct grid *grid, int32_t y)
 {
-    return cell_index(aoi, (uint64_t)(y - aoi->base_y));
-}
-
-static inline bool x_cells_differ(const struct aoi *aoi, int32_t a, int32_t b)
-{
-    if (!aoi->reciprocal) return (uint32_t)(a ^ b) >> aoi->cell_shift;
-    return cell_x(aoi, a) != cell_x(aoi, b);
+    return cell_index(grid, (uint64_t)(y - grid->base_y));
 }
 
-static inline bool y_cells_differ(const struct aoi *aoi, int32_t a, int32_t b)
+static inline bool x_cells_differ(const struct grid *grid, int32_t a, int32_t b)
 {
-    if (!aoi->reciprocal) return (uint32_t)(a ^ b) >> aoi->cell_shift;
-    return cell_y(aoi, a) != cell_y(aoi, b);
+    if (!grid->reciprocal) return (uint32_t)(a ^ b) >> grid->cell_shift;
+    return cell_x(grid, a) != cell_x(grid, b);
 }
 
-static inline bool position_inside(const struct aoi *aoi, int32_t x, int32_t y)
+static inline bool y_cells_differ(const struct grid *grid, int32_t a, int32_t b)
 {
-    return (uint32_t)x - (uint32_t)aoi->options.min_x < aoi->span_x &&
-           (uint32_t)y - (uint32_t)aoi->options.min_y < aoi->span_y;
+    if (!grid->reciprocal) return (uint32_t)(a ^ b) >> grid->cell_shift;
+    return cell_y(grid, a) != cell_y(grid, b);
 }
 
-/* |a - b| of any two 32-bit coordinates. */
-static inline uint64_t gap(int32_t a, int32_t b)
+static inline bool position_inside(const struct grid *grid, int32_t x, int32_t y)
 {
-    int64_t d = (int64_t)a - b;
-    return (uint64_t)(d < 0 ? -d : d);
+    return (uint32_t)x - (uint32_t)grid->options.min_x < grid->span_x &&
+           (uint32_t)y - (uint32_t)grid->options.min_y < grid->span_y;
 }
 
 /* Whether dx^2 + dy^2 <= r^2, for gaps and radii below 2^32, without overflow. */
@@ -261,9 +290,9 @@ static inline bool within(uint64_t dx, uint64_t dy, uint64_t r)
     return dy <= r && dx <= r && dx * dx <= r2 - dy2;
 }
 
-static inline bool z_within(const struct aoi *aoi, int32_t a, int32_t b)
+static inline bool z_within(const struct grid *grid, int32_t a, int32_t b)
 {
-    return gap(a, b) <= aoi->options.z_range;
+    return gap(a, b) <= grid->options.z_range;
 }
 
 /* Cells in both coordinates from first to last, inclusive. */
@@ -272,69 +301,69 @@ struct box {
     bool empty;
 };
 
-static inline bool live(const struct aoi *aoi, uint32_t handle)
+static inline bool live(const struct grid *grid, uint32_t handle)
 {
-    return handle < aoi->high && aoi->bodies[handle].radius != BODY_DEAD;
+    return handle < grid->high && grid->bodies[handle].radius != BODY_DEAD;
 }
 
-static inline uint16_t layer_of(const struct aoi *aoi, uint32_t handle)
+static inline uint16_t layer_of(const struct grid *grid, uint32_t handle)
 {
-    return aoi->layers ? aoi->layers[handle] : 0;
+    return grid->layers ? grid->layers[handle] : 0;
 }
 
-static inline int32_t z_of(const struct aoi *aoi, uint32_t handle)
+static inline int32_t z_of(const struct grid *grid, uint32_t handle)
 {
-    return aoi->z ? aoi->z[handle] : 0;
+    return grid->z ? grid->z[handle] : 0;
 }
-static inline int32_t z_next_of(const struct aoi *aoi, uint32_t handle)
+static inline int32_t z_next_of(const struct grid *grid, uint32_t handle)
 {
-    return aoi->z ? aoi->z_next[handle] : 0;
+    return grid->z ? grid->z_next[handle] : 0;
 }
 /* Whether z decides anything at all. */
-static inline bool z_matters(const struct aoi *aoi)
+static inline bool z_matters(const struct grid *grid)
 {
-    return aoi->z && aoi->options.z_range != UINT32_MAX;
+    return grid->z && grid->options.z_range != UINT32_MAX;
 }
 
 /* Radius and hysteresis together. */
-static inline uint64_t view_limit(const struct aoi *aoi, uint32_t radius)
+static inline uint64_t view_limit(const struct grid *grid, uint32_t radius)
 {
-    return radius ? (uint64_t)radius + aoi->hysteresis : 0;
+    return radius ? (uint64_t)radius + grid->hysteresis : 0;
 }
 
 /* ---- grid_pool.c, grid_pages.c ---- */
 
 void pool_close(struct pool *pool);
 
-bool pages_open(struct aoi *aoi);
-void pages_close(struct aoi *aoi);
-struct page *page_find_hashed(const struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y);
-static inline struct page *page_find(const struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y)
+bool pages_open(struct grid *grid);
+void pages_close(struct grid *grid);
+struct page *page_find_hashed(const struct grid *grid, uint16_t layer, uint32_t x, uint32_t y);
+static inline struct page *page_find(const struct grid *grid, uint16_t layer, uint32_t x, uint32_t y)
 {
-    if (layer || !aoi->plane) return page_find_hashed(aoi, layer, x, y);
-    return x < aoi->plane_x && y < aoi->plane_y ? aoi->plane[(size_t)y * aoi->plane_x + x] : NULL;
+    if (layer || !grid->plane) return page_find_hashed(grid, layer, x, y);
+    return x < grid->plane_x && y < grid->plane_y ? grid->plane[(size_t)y * grid->plane_x + x] : NULL;
 }
 /* Finds or makes; NULL when memory ran out. */
-struct page *page_make(struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y);
-size_t pages_memory_bytes(const struct aoi *aoi);
+struct page *page_make(struct grid *grid, uint16_t layer, uint32_t x, uint32_t y);
+size_t pages_memory_bytes(const struct grid *grid);
 /* Gives back the pages that have become empty. */
-void pages_sweep(struct aoi *aoi);
-void page_drop(struct aoi *aoi, struct page *page);
+void pages_sweep(struct grid *grid);
+void page_drop(struct grid *grid, struct page *page);
 
 static inline struct cell *page_cell(struct page *page, uint32_t x, uint32_t y)
 {
     return &page->cells[(y & PAGE_MASK) << PAGE_BITS | (x & PAGE_MASK)];
 }
 
-static inline struct cell *cell_find(const struct aoi *aoi, uint16_t layer, uint32_t x, uint32_t y)
+static inline struct cell *cell_find(const struct grid *grid, uint16_t layer, uint32_t x, uint32_t y)
 {
-    struct page *page = page_find(aoi, layer, x >> PAGE_BITS, y >> PAGE_BITS);
+    struct page *page = page_find(grid, layer, x >> PAGE_BITS, y >> PAGE_BITS);
     return page ? page_cell(page, x, y) : NULL;
 }
 
-static inline uint32_t *cell_handles(const struct aoi *aoi, const struct cell *cell)
+static inline uint32_t *cell_handles(const struct grid *grid, const struct cell *cell)
 {
-    return aoi->pool.words + cell->offset;
+    return grid->pool.words + cell->offset;
 }
 
 /* Words of a block, by class: 0, 4, 8 .. 32; then four classes a doubling: 40, 48, 56, 64, 80 .. */
@@ -347,21 +376,21 @@ static inline uint32_t cell_room(const struct cell *cell)
 }
 
 /* Makes room for one more member; false when memory ran out. */
-bool cell_reserve(struct aoi *aoi, struct cell *cell);
+bool cell_reserve(struct grid *grid, struct cell *cell);
 /* Appends a handle; false when memory ran out. */
-bool cell_add(struct aoi *aoi, struct page *page, struct cell *cell, uint32_t handle);
+bool cell_add(struct grid *grid, struct page *page, struct cell *cell, uint32_t handle);
 /* Removes the member at `index`; the last takes its place. */
-void cell_remove_at(struct aoi *aoi, struct page *page, struct cell *cell, uint32_t index);
-uint32_t cell_search(const struct aoi *aoi, const struct cell *cell, uint32_t handle);
+void cell_remove_at(struct grid *grid, struct page *page, struct cell *cell, uint32_t index);
+uint32_t cell_search(const struct grid *grid, const struct cell *cell, uint32_t handle);
 /* Writes the members' packed positions anew; false when there are too many copies already. */
-bool cell_copy_make(struct aoi *aoi, struct cell *cell);
+bool cell_copy_make(struct grid *grid, struct cell *cell);
 /* Whether the cell's copy says where its members are. */
-static inline bool cell_fresh(const struct aoi *aoi, const struct cell *cell)
+static inline bool cell_fresh(const struct grid *grid, const struct cell *cell)
 {
-    return cell->generation == aoi->generation;
+    return cell->generation == grid->generation;
 }
 /* Makes all copies stale. */
-void copies_age(struct aoi *aoi);
+void copies_age(struct grid *grid);
 /* Notes that a member's position has changed. */
 static inline void cell_copy_spoil(struct cell *cell)
 {
@@ -370,7 +399,7 @@ static inline void cell_copy_spoil(struct cell *cell)
 
 /* Goes over the cells of a box, a strip of adjacent cells at a time, and leaves out pages that do not exist. */
 struct walk {
-    const struct aoi *aoi;
+    const struct grid *grid;
     struct box box;
     int32_t layer; /* < 0: all */
     bool listed;   /* page by page through the list instead of through the box */
@@ -378,7 +407,7 @@ struct walk {
     struct page *page;
     uint32_t y, y_last, x, x_last;
 };
-void walk_start(struct walk *walk, const struct aoi *aoi, int32_t layer, struct box box);
+void walk_start(struct walk *walk, const struct grid *grid, int32_t layer, struct box box);
 bool walk_next_page(struct walk *walk);
 
 /* The next strip: its first cell, and in *count how many there are; NULL at the end. */
@@ -392,27 +421,23 @@ static inline struct cell *walk_next(struct walk *walk, uint32_t *count)
 }
 
 /* Asks for the memory of a small box's cells, and of their members' bodies, ahead of a walk over it. */
-void box_fetch(const struct aoi *aoi, int32_t layer, struct box box);
+void box_fetch(const struct grid *grid, int32_t layer, struct box box);
 
-struct box box_of(const struct aoi *aoi, int64_t min_x, int64_t min_y, int64_t max_x, int64_t max_y);
-struct box box_around(const struct aoi *aoi, int64_t x, int64_t y, uint64_t distance);
-struct box box_block(const struct aoi *aoi, uint32_t x, uint32_t y);
+struct box box_of(const struct grid *grid, int64_t min_x, int64_t min_y, int64_t max_x, int64_t max_y);
+struct box box_around(const struct grid *grid, int64_t x, int64_t y, uint64_t distance);
+struct box box_block(const struct grid *grid, uint32_t x, uint32_t y);
 
 static inline bool box_holds(const struct box *box, uint32_t x, uint32_t y)
 {
     return x >= box->x0 && x <= box->x1 && y >= box->y0 && y <= box->y1;
 }
 
-/* ---- grid_tables.c: the id map and the band set ---- */
+/* ---- grid_tables.c: the id map ---- */
 
-bool idmap_resize(struct aoi *aoi, uint32_t capacity);
-uint32_t idmap_find(const struct aoi *aoi, struct entity_id id);
-void idmap_add(struct aoi *aoi, uint32_t handle);    /* ids[handle] must be set; there must be room */
-void idmap_remove(struct aoi *aoi, uint32_t handle); /* likewise */
-
-bool band_holds(const struct band *band, uint32_t observer, uint32_t subject);
-void band_add(struct band *band, uint32_t observer, uint32_t subject);
-void band_remove(struct band *band, uint32_t observer, uint32_t subject);
+bool idmap_resize(struct grid *grid, uint32_t capacity);
+uint32_t idmap_find(const struct grid *grid, struct entity_id id);
+void idmap_add(struct grid *grid, uint32_t handle);    /* ids[handle] must be set; there must be room */
+void idmap_remove(struct grid *grid, uint32_t handle); /* likewise */
 
 /* ---- grid_change.c: what one entity's change does to the views ---- */
 
@@ -471,27 +496,27 @@ void changes_emit(struct changes *changes, struct emitter *emitter, uint32_t sub
 struct pair_change {
     unsigned before, after;
 };
-struct pair_change pair_judge(const struct aoi *aoi, uint32_t a, const struct side *a_before,
+struct pair_change pair_judge(const struct grid *grid, uint32_t a, const struct side *a_before,
                               const struct side *a_after, uint32_t b, const struct side *b_before,
                               const struct side *b_after);
 /* Write into the band set what the pair's change means for it: first where sight is lost, then where it is kept.
  * What is judged after the second would be judged wrong. */
-void pair_settle_lost(struct aoi *aoi, uint32_t a, uint32_t b, struct pair_change change);
-void pair_settle_kept(struct aoi *aoi, uint32_t a, const struct side *a_after, uint32_t b, const struct side *b_after,
+void pair_settle_lost(struct grid *grid, uint32_t a, uint32_t b, struct pair_change change);
+void pair_settle_kept(struct grid *grid, uint32_t a, const struct side *a_after, uint32_t b, const struct side *b_after,
                       struct pair_change change);
 /* The cells that may hold anybody who sees `side` or whom it sees. */
-struct box side_box(const struct aoi *aoi, const struct side *side);
-struct side side_of(const struct aoi *aoi, uint32_t handle);
+struct box side_box(const struct grid *grid, const struct side *side);
+struct side side_of(const struct grid *grid, uint32_t handle);
 
 /* Reports and books what the change of one entity does to all views; the others stay as they are. In AOI_BLOCK the
  * entity must be in no cell while this runs. */
-void change_views(struct aoi *aoi, uint32_t handle, const struct side *before, const struct side *after, aoi_sink *sink,
-                  void *context);
+void change_views(struct grid *grid, uint32_t handle, const struct side *before, const struct side *after,
+                  aoi_sink *sink, void *context);
 
-uint64_t view_max(const struct aoi *aoi); /* the largest radius plus hysteresis in use; 0: nobody sees */
-void view_count_add(struct aoi *aoi, uint32_t radius);
-void view_count_remove(struct aoi *aoi, uint32_t radius);
-uint32_t view_reach(const struct aoi *aoi, uint32_t radius); /* in cells, at most REACH_COUNTED */
+uint64_t view_max(const struct grid *grid); /* the largest radius plus hysteresis in use; 0: nobody sees */
+void view_count_add(struct grid *grid, uint32_t radius);
+void view_count_remove(struct grid *grid, uint32_t radius);
+uint32_t view_reach(const struct grid *grid, uint32_t radius); /* in cells, at most REACH_COUNTED */
 
 /* ---- grid.c ---- */
 
@@ -500,49 +525,49 @@ struct seat {
     struct cell *cell;
 };
 /* The cell for a place, with room for one more; cell NULL when memory ran out. */
-struct seat seat_make(struct aoi *aoi, uint16_t layer, int32_t x, int32_t y);
+struct seat seat_make(struct grid *grid, uint16_t layer, int32_t x, int32_t y);
 /* The cell where an entity is. */
-struct seat seat_of(const struct aoi *aoi, const struct side *side);
-void seat_leave(struct aoi *aoi, struct seat seat, uint32_t handle);
+struct seat seat_of(const struct grid *grid, const struct side *side);
+void seat_leave(struct grid *grid, struct seat seat, uint32_t handle);
 
 /* Makes the z columns. */
-bool z_make(struct aoi *aoi);
+bool z_make(struct grid *grid);
 /* Grows *array to at least `need` members; false when memory ran out. */
 bool grow(void *array, size_t *room, size_t need, size_t member_size);
 
 /* ---- grid_stage.c, grid_tick.c, grid_block.c, grid_join.c ---- */
 
-void tick_block(struct aoi *aoi);
-void tick_join(struct aoi *aoi);
-void mover_note(struct aoi *aoi, uint32_t handle);
-struct side side_next(const struct aoi *aoi, uint32_t handle, const struct side *now);
+void tick_block(struct grid *grid);
+void tick_join(struct grid *grid);
+void mover_note(struct grid *grid, uint32_t handle);
+struct side side_next(const struct grid *grid, uint32_t handle, const struct side *now);
 /* Judges one entity with all others around its old place (UNSEES) or its new one (SEES). `joined`: only what a
  * join has left out. */
-void mover_scan(struct aoi *aoi, uint32_t handle, unsigned first, bool joined);
+void mover_scan(struct grid *grid, uint32_t handle, unsigned first, bool joined);
 /* Takes all whose staged place lies in another cell there. */
-void crossers_reseat(struct aoi *aoi);
+void crossers_reseat(struct grid *grid);
 /* Makes the staged places the places. */
-void moves_commit(struct aoi *aoi);
+void moves_commit(struct grid *grid);
 /* Where the entity will be after the tick (where it is, if nothing is staged). */
-static inline struct position staged_of(const struct aoi *aoi, uint32_t handle)
+static inline struct position staged_of(const struct grid *grid, uint32_t handle)
 {
-    const struct body *body = &aoi->bodies[handle];
-    int32_t z = z_next_of(aoi, handle);
+    const struct body *body = &grid->bodies[handle];
+    int32_t z = z_next_of(grid, handle);
     if (__builtin_expect(body->step_x == STEP_JUMP, 0)) {
-        const struct jump *jump = &aoi->jumps[aoi->jump_of[handle]];
+        const struct jump *jump = &grid->jumps[grid->jump_of[handle]];
         return (struct position){.x = jump->x, .y = jump->y, .z = z};
     }
     return (struct position){.x = body->x + body->step_x, .y = body->y + body->step_y, .z = z};
 }
 
-static inline bool staged_any(const struct aoi *aoi, uint32_t handle)
+static inline bool staged_any(const struct grid *grid, uint32_t handle)
 {
-    const struct body *body = &aoi->bodies[handle];
-    return body->step_x || body->step_y || z_next_of(aoi, handle) != z_of(aoi, handle);
+    const struct body *body = &grid->bodies[handle];
+    return body->step_x || body->step_y || z_next_of(grid, handle) != z_of(grid, handle);
 }
 
-void staged_clear(struct aoi *aoi, uint32_t handle);
-void join_close(struct aoi *aoi);
-size_t join_memory_bytes(const struct aoi *aoi);
+void staged_clear(struct grid *grid, uint32_t handle);
+void join_close(struct grid *grid);
+size_t join_memory_bytes(const struct grid *grid);
 
 #endif

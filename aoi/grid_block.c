@@ -23,14 +23,14 @@ static inline uint32_t place_of(const struct page *page, uint32_t x, uint32_t y)
     return page->index << PLACE_BITS | (y & PAGE_MASK) << PAGE_BITS | (x & PAGE_MASK);
 }
 
-static inline struct page *place_page(const struct aoi *aoi, uint32_t place)
+static inline struct page *place_page(const struct grid *grid, uint32_t place)
 {
-    return aoi->pages[place >> PLACE_BITS];
+    return grid->pages[place >> PLACE_BITS];
 }
 
-static inline struct cell *place_cell(const struct aoi *aoi, uint32_t place)
+static inline struct cell *place_cell(const struct grid *grid, uint32_t place)
 {
-    return &place_page(aoi, place)->cells[place & (PAGE_CELLS - 1)];
+    return &place_page(grid, place)->cells[place & (PAGE_CELLS - 1)];
 }
 
 static inline uint32_t place_x(const struct page *page, uint32_t place)
@@ -51,9 +51,9 @@ static inline bool places_touch(uint32_t a, uint32_t b)
 
 /* ---- who crosses ---- */
 
-static void crossed_clear(const struct aoi *aoi)
+static void crossed_clear(const struct grid *grid)
 {
-    for (uint32_t p = 0; p < aoi->page_count; p++) memset(aoi->pages[p]->crossed, 0, sizeof aoi->pages[p]->crossed);
+    for (uint32_t p = 0; p < grid->page_count; p++) memset(grid->pages[p]->crossed, 0, sizeof grid->pages[p]->crossed);
 }
 
 /* Counts one more crosser of a cell. */
@@ -66,16 +66,16 @@ static inline void crossed_count(struct page *page, uint32_t place)
 }
 
 /* Notes where a crosser comes from and goes to, counts it in its old cell, and commits its move. */
-static void crosser_note(struct aoi *aoi, struct crosser *crosser, uint32_t handle)
+static void crosser_note(struct grid *grid, struct crosser *crosser, uint32_t handle)
 {
-    struct body *body = &aoi->bodies[handle];
-    struct position next = staged_of(aoi, handle);
-    uint16_t layer = layer_of(aoi, handle);
-    uint32_t x = cell_x(aoi, body->x), y = cell_y(aoi, body->y);
-    uint32_t next_x = cell_x(aoi, next.x), next_y = cell_y(aoi, next.y);
-    struct page *from = page_find(aoi, layer, x >> PAGE_BITS, y >> PAGE_BITS), *to = from;
+    struct body *body = &grid->bodies[handle];
+    struct position next = staged_of(grid, handle);
+    uint16_t layer = layer_of(grid, handle);
+    uint32_t x = cell_x(grid, body->x), y = cell_y(grid, body->y);
+    uint32_t next_x = cell_x(grid, next.x), next_y = cell_y(grid, next.y);
+    struct page *from = page_find(grid, layer, x >> PAGE_BITS, y >> PAGE_BITS), *to = from;
     if (((x ^ next_x) | (y ^ next_y)) >> PAGE_BITS) {
-        to = page_make(aoi, layer, next_x >> PAGE_BITS, next_y >> PAGE_BITS);
+        to = page_make(grid, layer, next_x >> PAGE_BITS, next_y >> PAGE_BITS);
     }
     CHECK(from != NULL && to != NULL); /* nothing is reported yet, but a tick can't fail */
     *crosser = (struct crosser){.handle = handle, .place = {place_of(from, x, y), place_of(to, next_x, next_y)}};
@@ -85,31 +85,32 @@ static void crosser_note(struct aoi *aoi, struct crosser *crosser, uint32_t hand
     body->step_x = body->step_y = 0;
 }
 
-static void crossers_note(struct aoi *aoi, const uint32_t *handles, uint32_t count)
+static void crossers_note(struct grid *grid, const uint32_t *handles, uint32_t count)
 {
-    CHECK(grow(&aoi->crossers, &aoi->crosser_room, aoi->crosser_count + (size_t)count + 256, sizeof *aoi->crossers));
-    for (uint32_t i = 0; i < count; i++) crosser_note(aoi, &aoi->crossers[aoi->crosser_count++], handles[i]);
+    CHECK(
+        grow(&grid->crossers, &grid->crosser_room, grid->crosser_count + (size_t)count + 256, sizeof *grid->crossers));
+    for (uint32_t i = 0; i < count; i++) crosser_note(grid, &grid->crossers[grid->crosser_count++], handles[i]);
 }
 
-static void sweep(struct aoi *aoi)
+static void sweep(struct grid *grid)
 {
     enum { STRETCH = 1024 }; /* its bodies are still in the first cache when its crossers are noted */
     uint32_t handles[STRETCH + BULK_LANES];
-    aoi->crosser_count = 0;
-    crossed_clear(aoi);
-    for (uint32_t from = 0; from < aoi->high; from += STRETCH) {
-        uint32_t to = aoi->high - from > STRETCH ? from + STRETCH : aoi->high;
-        uint32_t count = bulk_sweep(aoi, from, to, handles);
-        crossers_note(aoi, handles, count);
+    grid->crosser_count = 0;
+    crossed_clear(grid);
+    for (uint32_t from = 0; from < grid->high; from += STRETCH) {
+        uint32_t to = grid->high - from > STRETCH ? from + STRETCH : grid->high;
+        uint32_t count = bulk_sweep(grid, from, to, handles);
+        crossers_note(grid, handles, count);
     }
-    if (aoi->z) memcpy(aoi->z, aoi->z_next, aoi->high * sizeof *aoi->z);
+    if (grid->z) memcpy(grid->z, grid->z_next, grid->high * sizeof *grid->z);
 }
 
 /* ---- the list in the order of cells ---- */
 
 /* A walk over the cells with crossers, in the order of pages, rows and columns. */
 struct crossed {
-    const struct aoi *aoi;
+    const struct grid *grid;
     struct page *page;
     uint32_t next, row, columns; /* next: over the rows of all pages */
     uint32_t index, from, to;    /* the cell in its page, and its stretch of the list */
@@ -119,8 +120,8 @@ struct crossed {
 static bool crossed_next_row(struct crossed *walk)
 {
     do {
-        if (walk->next >> PAGE_BITS == walk->aoi->page_count) return false;
-        walk->page = walk->aoi->pages[walk->next >> PAGE_BITS];
+        if (walk->next >> PAGE_BITS == walk->grid->page_count) return false;
+        walk->page = walk->grid->pages[walk->next >> PAGE_BITS];
         walk->row = walk->next++ & PAGE_MASK;
         walk->columns = walk->page->crossed[walk->row];
     } while (!walk->columns);
@@ -150,11 +151,11 @@ static inline uint32_t crossed_from(const struct page *page, uint32_t row, uint3
 }
 
 /* Lists the crossers in the order of the cells at this end, where they have been counted. */
-static void crossings_list(struct aoi *aoi, enum crosser_end end)
+static void crossings_list(struct grid *grid, enum crosser_end end)
 {
     uint32_t listed = 0;
-    for (uint32_t p = 0; p < aoi->page_count; p++) {
-        struct page *page = aoi->pages[p];
+    for (uint32_t p = 0; p < grid->page_count; p++) {
+        struct page *page = grid->pages[p];
         for (uint32_t row = 0; row < PAGE_SIDE; row++) {
             for (uint32_t columns = page->crossed[row]; columns; columns &= columns - 1) {
                 struct cell *cell = &page->cells[row << PAGE_BITS | (uint32_t)__builtin_ctz(columns)];
@@ -163,13 +164,13 @@ static void crossings_list(struct aoi *aoi, enum crosser_end end)
             page->crossed_end[row] = listed;
         }
     }
-    size_t most = (size_t)aoi->crosser_count + 256; /* vectors may read over the end */
-    CHECK(grow(&aoi->crossings, &aoi->crossing_room, most, sizeof *aoi->crossings));
-    for (uint32_t i = aoi->crosser_count; i-- > 0;) {
-        const struct crosser *crosser = &aoi->crossers[i];
+    size_t most = (size_t)grid->crosser_count + 256; /* vectors may read over the end */
+    CHECK(grow(&grid->crossings, &grid->crossing_room, most, sizeof *grid->crossings));
+    for (uint32_t i = grid->crosser_count; i-- > 0;) {
+        const struct crosser *crosser = &grid->crossers[i];
         uint32_t there = crosser->place[!end];
-        const struct page *page = place_page(aoi, there);
-        aoi->crossings[--place_cell(aoi, crosser->place[end])->crosser] = (struct crossing){
+        const struct page *page = place_page(grid, there);
+        grid->crossings[--place_cell(grid, crosser->place[end])->crosser] = (struct crossing){
             .handle = crosser->handle, .there = (place_x(page, there) & 0xffff) | place_y(page, there) << 16};
     }
 }
@@ -181,7 +182,7 @@ static inline void crossed_fetch(const struct crossed *walk, bool ends)
     const struct page *page = walk->page;
     for (uint32_t columns = page->crossed[walk->row + 1]; columns; columns &= columns - 1) {
         const struct cell *cell = &page->cells[(walk->row + 1) << PAGE_BITS | (uint32_t)__builtin_ctz(columns)];
-        const uint32_t *handles = cell_handles(walk->aoi, cell);
+        const uint32_t *handles = cell_handles(walk->grid, cell);
         if (!ends) __builtin_prefetch(handles, 1);
         if (!ends) __builtin_prefetch(handles + cell->count / 2, 1);
         __builtin_prefetch(handles + cell->count, 1);
@@ -189,32 +190,32 @@ static inline void crossed_fetch(const struct crossed *walk, bool ends)
 }
 
 /* Takes all crossers out of their old cells. */
-static void crossers_depart(struct aoi *aoi)
+static void crossers_depart(struct grid *grid)
 {
-    struct crossed walk = {.aoi = aoi};
+    struct crossed walk = {.grid = grid};
     while (crossed_next_row(&walk)) {
         crossed_fetch(&walk, false);
         while (walk.columns) {
             crossed_step(&walk);
             struct cell *cell = &walk.page->cells[walk.index];
             for (uint32_t i = walk.from; i < walk.to; i++) {
-                cell_remove_at(aoi, walk.page, cell, cell_search(aoi, cell, aoi->crossings[i].handle));
+                cell_remove_at(grid, walk.page, cell, cell_search(grid, cell, grid->crossings[i].handle));
             }
         }
     }
 }
 
 /* Puts them into their new ones. A tick that is half reported can't be undone. */
-static void crossers_arrive(struct aoi *aoi)
+static void crossers_arrive(struct grid *grid)
 {
-    struct crossed walk = {.aoi = aoi};
+    struct crossed walk = {.grid = grid};
     while (crossed_next_row(&walk)) {
         crossed_fetch(&walk, true);
         while (walk.columns) {
             crossed_step(&walk);
             struct cell *cell = &walk.page->cells[walk.index];
             for (uint32_t i = walk.from; i < walk.to; i++) {
-                CHECK(cell_add(aoi, walk.page, cell, aoi->crossings[i].handle));
+                CHECK(cell_add(grid, walk.page, cell, grid->crossings[i].handle));
             }
         }
     }
@@ -234,10 +235,10 @@ struct block {
     uint32_t east_end, above_from, above_end;
 };
 
-static void block_enter_page(const struct aoi *aoi, struct block *block, const struct page *page)
+static void block_enter_page(const struct grid *grid, struct block *block, const struct page *page)
 {
     for (uint32_t i = 0; i < 9; i++) {
-        block->pages[i / 3][i % 3] = page_find(aoi, page->layer, page->x + i % 3 - 1, page->y + i / 3 - 1);
+        block->pages[i / 3][i % 3] = page_find(grid, page->layer, page->x + i % 3 - 1, page->y + i / 3 - 1);
     }
 }
 
@@ -311,28 +312,28 @@ static inline unsigned crossings_apart(const struct crossing *four, uint32_t the
 }
 
 /* Tells a crosser of others in the list. Where the other ends touch too, nothing changes. */
-static inline void crossings_judge(struct aoi *aoi, const struct crossing *me, uint32_t from, uint32_t to,
+static inline void crossings_judge(struct grid *grid, const struct crossing *me, uint32_t from, uint32_t to,
                                    unsigned first)
 {
     for (; from < to; from += 4) {
-        unsigned apart = crossings_apart(&aoi->crossings[from], me->there);
+        unsigned apart = crossings_apart(&grid->crossings[from], me->there);
         if (to - from < 4) apart &= (1u << (to - from)) - 1;
         for (; apart; apart &= apart - 1) {
-            uint32_t other = aoi->crossings[from + (uint32_t)__builtin_ctz(apart)].handle;
-            emit_note(&aoi->emitter, me->handle, first, SIDE_OUT | SIDE_IN, other);
+            uint32_t other = grid->crossings[from + (uint32_t)__builtin_ctz(apart)].handle;
+            emit_note(&grid->emitter, me->handle, first, SIDE_OUT | SIDE_IN, other);
         }
     }
 }
 
 /* The same for the row above, where the block lies over a page's edge, and for the cell to the east. */
-static void crossings_judge_edge(struct aoi *aoi, const struct block *block, const struct crossing *me)
+static void crossings_judge_edge(struct grid *grid, const struct block *block, const struct crossing *me)
 {
     for (unsigned i = 5; i < 9; i++) {
         uint32_t index;
         const struct page *page = block_page(block, i, &index);
         uint32_t row = index >> PAGE_BITS, column = index & PAGE_MASK;
         if (!page || !(page->crossed[row] >> column & 1)) continue;
-        crossings_judge(aoi, me, page->cells[index].crosser, crossed_from(page, row, column + 1), block->first);
+        crossings_judge(grid, me, page->cells[index].crosser, crossed_from(page, row, column + 1), block->first);
     }
 }
 
@@ -346,13 +347,13 @@ static inline unsigned crossings_apart_few(const struct crossing *few, uint32_t 
 
 /* Judges a crosser with the others in the block that come behind it. Mostly there are few to the east and few above:
  * one decision, which in a sparse world is mostly that there is nothing to tell. */
-static inline void crossing_judge(struct aoi *aoi, const struct block *block, uint32_t index)
+static inline void crossing_judge(struct grid *grid, const struct block *block, uint32_t index)
 {
-    const struct crossing *me = &aoi->crossings[index];
-    struct notes *notes = &aoi->emitter.notes[(SIDE_OUT | SIDE_IN) - 1];
+    const struct crossing *me = &grid->crossings[index];
+    struct notes *notes = &grid->emitter.notes[(SIDE_OUT | SIDE_IN) - 1];
     uint32_t east = block->east_end - index - 1, above = block->above_end - block->above_from;
     if (block->inside & (east <= 8) & (above <= 8) & (notes->used + 16 <= NOTES_BATCH)) {
-        const struct crossing *up = &aoi->crossings[block->above_from];
+        const struct crossing *up = &grid->crossings[block->above_from];
         unsigned apart = crossings_apart_few(me + 1, east, me->there);
         apart |= crossings_apart_few(up, above, me->there) << 8;
         if (!apart) return;
@@ -363,28 +364,28 @@ static inline void crossing_judge(struct aoi *aoi, const struct block *block, ui
         }
         notes->used = used;
     } else {
-        crossings_judge(aoi, me, index + 1, block->east_end, block->first);
+        crossings_judge(grid, me, index + 1, block->east_end, block->first);
         if (block->inside) {
-            crossings_judge(aoi, me, block->above_from, block->above_end, block->first);
+            crossings_judge(grid, me, block->above_from, block->above_end, block->first);
         } else {
-            crossings_judge_edge(aoi, block, me);
+            crossings_judge_edge(grid, block, me);
         }
     }
     unsigned change = change_of(block->first, SIDE_OUT | SIDE_IN);
-    emit(&aoi->emitter, me->handle, change, notes->words + notes->start, notes->used - notes->start);
+    emit(&grid->emitter, me->handle, change, notes->words + notes->start, notes->used - notes->start);
     notes->start = notes->used;
 }
 
 /* Spans for the cells that the block around the other end does not hold, and for the crossers. A span is written for
  * each cell and kept if there is anybody in it, since nobody can foresee that. */
-static inline void crossing_tell(struct aoi *aoi, const struct block *block, uint32_t index)
+static inline void crossing_tell(struct grid *grid, const struct block *block, uint32_t index)
 {
-    const struct crossing *me = &aoi->crossings[index];
-    struct emitter *emitter = &aoi->emitter;
+    const struct crossing *me = &grid->crossings[index];
+    struct emitter *emitter = &grid->emitter;
     if (emitter->count + 9 > SPANS_BATCH) emit_flush(emitter);
     struct aoi_span *span = emitter->spans + emitter->count;
     uint32_t subject = me->handle, change = change_of(block->first, SIDE_OUT | SIDE_IN);
-    const uint32_t *words = aoi->pool.words;
+    const uint32_t *words = grid->pool.words;
     for (unsigned rest = block_minus(block, me->there); rest; rest &= rest - 1) {
         const struct cell *cell = block_cell(block, (unsigned)__builtin_ctz(rest));
         uint32_t count = cell->count;
@@ -392,44 +393,44 @@ static inline void crossing_tell(struct aoi *aoi, const struct block *block, uin
         span += count > 0;
     }
     emitter->count = (size_t)(span - emitter->spans);
-    crossing_judge(aoi, block, index);
+    crossing_judge(grid, block, index);
 }
 
-static void crossers_tell(struct aoi *aoi, unsigned first)
+static void crossers_tell(struct grid *grid, unsigned first)
 {
-    struct crossed walk = {.aoi = aoi};
+    struct crossed walk = {.grid = grid};
     struct block block = {.first = first};
     uint32_t entered = PAGE_NONE;
     while (crossed_next_row(&walk)) {
-        if (walk.page->index != entered) block_enter_page(aoi, &block, walk.page);
+        if (walk.page->index != entered) block_enter_page(grid, &block, walk.page);
         entered = walk.page->index;
         while (walk.columns) {
             crossed_step(&walk);
             block_gather(&block, walk.page, walk.index);
-            for (uint32_t i = walk.from; i < walk.to; i++) crossing_tell(aoi, &block, i);
+            for (uint32_t i = walk.from; i < walk.to; i++) crossing_tell(grid, &block, i);
         }
     }
-    emit_flush(&aoi->emitter);
+    emit_flush(&grid->emitter);
 }
 
-static void crossers_count_new(struct aoi *aoi)
+static void crossers_count_new(struct grid *grid)
 {
-    crossed_clear(aoi);
-    for (uint32_t i = 0; i < aoi->crosser_count; i++) {
-        uint32_t place = aoi->crossers[i].place[CROSSER_NEW];
-        crossed_count(place_page(aoi, place), place);
+    crossed_clear(grid);
+    for (uint32_t i = 0; i < grid->crosser_count; i++) {
+        uint32_t place = grid->crossers[i].place[CROSSER_NEW];
+        crossed_count(place_page(grid, place), place);
     }
 }
 
-void tick_block(struct aoi *aoi)
+void tick_block(struct grid *grid)
 {
-    sweep(aoi);
-    if (!aoi->crosser_count) return;
-    crossings_list(aoi, CROSSER_OLD);
-    crossers_depart(aoi);
-    crossers_tell(aoi, UNSEES);
-    crossers_count_new(aoi);
-    crossings_list(aoi, CROSSER_NEW);
-    crossers_tell(aoi, SEES);
-    crossers_arrive(aoi);
+    sweep(grid);
+    if (!grid->crosser_count) return;
+    crossings_list(grid, CROSSER_OLD);
+    crossers_depart(grid);
+    crossers_tell(grid, UNSEES);
+    crossers_count_new(grid);
+    crossings_list(grid, CROSSER_NEW);
+    crossers_tell(grid, SEES);
+    crossers_arrive(grid);
 }

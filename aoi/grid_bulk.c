@@ -5,17 +5,17 @@
 #include "aoi/grid_bulk.h"
 
 /* Without a branch on what is not foreseeable: six in a hundred cross, and a wrong guess costs more than the work. */
-static uint32_t *sweep_plain(struct aoi *aoi, uint32_t from, uint32_t to, uint32_t *crossers)
+static uint32_t *sweep_plain(struct grid *grid, uint32_t from, uint32_t to, uint32_t *crossers)
 {
     for (uint32_t handle = from; handle < to; handle++) {
-        struct body *body = &aoi->bodies[handle];
+        struct body *body = &grid->bodies[handle];
         int32_t x = body->x, y = body->y, next_x = x + body->step_x, next_y = y + body->step_y;
         if (__builtin_expect(body->step_x == STEP_JUMP, 0)) {
-            struct position next = staged_of(aoi, handle);
+            struct position next = staged_of(grid, handle);
             next_x = next.x;
             next_y = next.y;
         }
-        bool crosses = x_cells_differ(aoi, x, next_x) | y_cells_differ(aoi, y, next_y);
+        bool crosses = x_cells_differ(grid, x, next_x) | y_cells_differ(grid, y, next_y);
         body->x = crosses ? x : next_x;
         body->y = crosses ? y : next_y;
         body->step_x = crosses ? body->step_x : 0;
@@ -57,21 +57,22 @@ WITH_AVX2 static inline bool handles_follow(const uint32_t *handles)
     return _mm256_movemask_epi8(_mm256_cmpeq_epi32(pair_load(handles), numbers)) == -1;
 }
 
-WITH_AVX2 static size_t stage_avx2(struct aoi *aoi, const uint32_t *handles, const struct position *positions,
+WITH_AVX2 static size_t stage_avx2(struct grid *grid, const uint32_t *handles, const struct position *positions,
                                    size_t count)
 {
-    const __m256i low = pair_all(aoi->options.min_x, aoi->options.min_y, 0, 0), most = _mm256_set1_epi32(aoi->step_max);
+    const __m256i low = pair_all(grid->options.min_x, grid->options.min_y, 0, 0),
+                  most = _mm256_set1_epi32(grid->step_max);
     /* The largest allowed of: the place in the bounds (and z 0); the step; the radius. */
-    const __m256i place_most = pair_all((int)(aoi->span_x - 1), (int)(aoi->span_y - 1), 0, -1);
-    const __m256i step_most = pair_all(2 * aoi->step_max, 2 * aoi->step_max, -1, -1);
+    const __m256i place_most = pair_all((int)(grid->span_x - 1), (int)(grid->span_y - 1), 0, -1);
+    const __m256i step_most = pair_all(2 * grid->step_max, 2 * grid->step_max, -1, -1);
     const __m256i radius_most = pair_all(-1, -1, -1, (int)(BODY_DEAD - 1));
     const __m256i to_steps =
         _mm256_broadcastsi128_si256(_mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 0, 1, 4, 5, -1, -1, -1, -1));
     uint32_t fresh = 0;
     size_t done = 0;
     for (; done + BULK_LANES < count; done += BULK_LANES) { /* the last position could not be read so broadly */
-        if (handles[done] + (uint64_t)BULK_LANES > aoi->high || !handles_follow(handles + done)) break;
-        struct body *bodies = aoi->bodies + handles[done];
+        if (handles[done] + (uint64_t)BULK_LANES > grid->high || !handles_follow(handles + done)) break;
+        struct body *bodies = grid->bodies + handles[done];
         __m256i places = _mm256_setzero_si256(), steps = places, radii = places, after[BULK_LANES / 2];
         unsigned idle = 0;
 #pragma GCC unroll 4
@@ -94,7 +95,7 @@ WITH_AVX2 static size_t stage_avx2(struct aoi *aoi, const uint32_t *handles, con
         for (unsigned i = 0; i < BULK_LANES / 2; i++) _mm256_storeu_si256((__m256i *)(bodies + 2 * i), after[i]);
         fresh += idle;
     }
-    aoi->staged += fresh;
+    grid->staged += fresh;
     return done;
 }
 
@@ -165,38 +166,39 @@ WITH_AVX2 static inline uint32_t *numbers_put(uint32_t *to, uint32_t first, unsi
     return to + __builtin_popcount(mask);
 }
 
-WITH_AVX2 static uint32_t *sweep_avx2(struct aoi *aoi, uint32_t from, uint32_t to, uint32_t *crossers)
+WITH_AVX2 static uint32_t *sweep_avx2(struct grid *grid, uint32_t from, uint32_t to, uint32_t *crossers)
 {
-    struct sweep sweep = {.base = pair_all((int32_t)aoi->base_x, (int32_t)aoi->base_y, 0, 0),
-                          .reciprocal_high = _mm256_set1_epi64x((int64_t)(aoi->reciprocal >> 32)),
-                          .reciprocal_low = _mm256_set1_epi64x((int64_t)(aoi->reciprocal & UINT32_MAX)),
-                          .shift = _mm_cvtsi32_si128((int)aoi->cell_shift),
-                          .shifts = !aoi->reciprocal};
+    struct sweep sweep = {.base = pair_all((int32_t)grid->base_x, (int32_t)grid->base_y, 0, 0),
+                          .reciprocal_high = _mm256_set1_epi64x((int64_t)(grid->reciprocal >> 32)),
+                          .reciprocal_low = _mm256_set1_epi64x((int64_t)(grid->reciprocal & UINT32_MAX)),
+                          .shift = _mm_cvtsi32_si128((int)grid->cell_shift),
+                          .shifts = !grid->reciprocal};
     uint32_t handle = from;
     for (; handle + BULK_LANES <= to; handle += BULK_LANES) {
-        if (__builtin_expect(aoi->jump_count != 0, 0) && any_jumps(aoi->bodies + handle)) {
-            crossers = sweep_plain(aoi, handle, handle + BULK_LANES, crossers);
+        if (__builtin_expect(grid->jump_count != 0, 0) && any_jumps(grid->bodies + handle)) {
+            crossers = sweep_plain(grid, handle, handle + BULK_LANES, crossers);
         } else {
-            crossers = numbers_put(crossers, handle, sweep_eight(&sweep, aoi->bodies + handle));
+            crossers = numbers_put(crossers, handle, sweep_eight(&sweep, grid->bodies + handle));
         }
     }
-    return sweep_plain(aoi, handle, to, crossers);
+    return sweep_plain(grid, handle, to, crossers);
 }
 #endif
 
-size_t bulk_stage(struct aoi *aoi, const uint32_t *handles, const struct position *positions, size_t count)
+size_t bulk_stage(struct grid *grid, const uint32_t *handles, const struct position *positions, size_t count)
 {
 #if defined(__x86_64__)
-    if (aoi->kernels >= KERNELS_AVX2 && aoi->narrow && !aoi->z) return stage_avx2(aoi, handles, positions, count);
+    if (grid->kernels >= KERNELS_AVX2 && grid->narrow && !grid->z) return stage_avx2(grid, handles, positions, count);
 #endif
-    (void)aoi, (void)handles, (void)positions, (void)count;
+    (void)grid, (void)handles, (void)positions, (void)count;
     return 0;
 }
 
-uint32_t bulk_sweep(struct aoi *aoi, uint32_t from, uint32_t to, uint32_t *crossers)
+uint32_t bulk_sweep(struct grid *grid, uint32_t from, uint32_t to, uint32_t *crossers)
 {
 #if defined(__x86_64__)
-    if (aoi->kernels >= KERNELS_AVX2 && aoi->narrow) return (uint32_t)(sweep_avx2(aoi, from, to, crossers) - crossers);
+    if (grid->kernels >= KERNELS_AVX2 && grid->narrow)
+        return (uint32_t)(sweep_avx2(grid, from, to, crossers) - crossers);
 #endif
-    return (uint32_t)(sweep_plain(aoi, from, to, crossers) - crossers);
+    return (uint32_t)(sweep_plain(grid, from, to, crossers) - crossers);
 }

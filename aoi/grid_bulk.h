@@ -8,10 +8,10 @@
 
 /* Stages as many of the first as have consecutive handles and ordinary moves (no z, no jump, nothing to refuse), in
  * multiples of BULK_LANES; returns how many. */
-size_t bulk_stage(struct aoi *aoi, const uint32_t *handles, const struct position *positions, size_t count);
+size_t bulk_stage(struct grid *grid, const uint32_t *handles, const struct position *positions, size_t count);
 
 /* Commits the staged moves of bodies [from, to) that stay in their cell; writes the handles of the others, which keep
  * theirs, and returns how many. `crossers` needs room for to - from + BULK_LANES. */
-uint32_t bulk_sweep(struct aoi *aoi, uint32_t from, uint32_t to, uint32_t *crossers);
+uint32_t bulk_sweep(struct grid *grid, uint32_t from, uint32_t to, uint32_t *crossers);
 
 #endif

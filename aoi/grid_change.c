@@ -69,131 +69,133 @@ void changes_emit(struct changes *changes, struct emitter *emitter, uint32_t sub
 
 /* ---- radii in use ---- */
 
-uint32_t view_reach(const struct aoi *aoi, uint32_t radius)
+uint32_t view_reach(const struct grid *grid, uint32_t radius)
 {
     uint64_t cells =
-        (view_limit(aoi, radius) + (uint64_t)aoi->options.cell_size - 1) / (uint64_t)aoi->options.cell_size;
+        (view_limit(grid, radius) + (uint64_t)grid->options.cell_size - 1) / (uint64_t)grid->options.cell_size;
     return cells < REACH_COUNTED ? (uint32_t)cells : REACH_COUNTED;
 }
 
-void view_count_add(struct aoi *aoi, uint32_t radius)
+void view_count_add(struct grid *grid, uint32_t radius)
 {
-    uint32_t reach = view_reach(aoi, radius);
-    uint64_t limit = view_limit(aoi, radius);
-    aoi->reach_count[reach]++;
-    if (reach == REACH_COUNTED && limit > aoi->view_beyond) aoi->view_beyond = limit;
+    uint32_t reach = view_reach(grid, radius);
+    uint64_t limit = view_limit(grid, radius);
+    grid->reach_count[reach]++;
+    if (reach == REACH_COUNTED && limit > grid->view_beyond) grid->view_beyond = limit;
 }
 
-void view_count_remove(struct aoi *aoi, uint32_t radius)
+void view_count_remove(struct grid *grid, uint32_t radius)
 {
-    uint32_t reach = view_reach(aoi, radius);
-    if (--aoi->reach_count[reach] == 0 && reach == REACH_COUNTED) aoi->view_beyond = 0;
+    uint32_t reach = view_reach(grid, radius);
+    if (--grid->reach_count[reach] == 0 && reach == REACH_COUNTED) grid->view_beyond = 0;
 }
 
-uint64_t view_max(const struct aoi *aoi)
+uint64_t view_max(const struct grid *grid)
 {
-    if (aoi->reach_count[REACH_COUNTED]) return aoi->view_beyond;
+    if (grid->reach_count[REACH_COUNTED]) return grid->view_beyond;
     uint64_t reach = REACH_COUNTED;
-    while (reach > 0 && !aoi->reach_count[reach]) reach--;
-    return reach * (uint64_t)aoi->options.cell_size;
+    while (reach > 0 && !grid->reach_count[reach]) reach--;
+    return reach * (uint64_t)grid->options.cell_size;
 }
 
 /* ---- pairs ---- */
 
-static bool cells_touch(const struct aoi *aoi, const struct side *a, const struct side *b)
+static bool cells_touch(const struct grid *grid, const struct side *a, const struct side *b)
 {
-    int64_t dx = (int64_t)cell_x(aoi, a->x) - cell_x(aoi, b->x), dy = (int64_t)cell_y(aoi, a->y) - cell_y(aoi, b->y);
+    int64_t dx = (int64_t)cell_x(grid, a->x) - cell_x(grid, b->x),
+            dy = (int64_t)cell_y(grid, a->y) - cell_y(grid, b->y);
     return dx >= -1 && dx <= 1 && dy >= -1 && dy <= 1;
 }
 
 /* Whether the two could see each other but for the distance. */
-static bool eligible(const struct aoi *aoi, const struct side *a, const struct side *b)
+static bool eligible(const struct grid *grid, const struct side *a, const struct side *b)
 {
-    return a->there && b->there && a->layer == b->layer && z_within(aoi, a->z, b->z);
+    return a->there && b->there && a->layer == b->layer && z_within(grid, a->z, b->z);
 }
 
 /* Whether `observer` saw `subject` before. */
-static bool saw(const struct aoi *aoi, uint32_t observer, uint32_t radius, uint32_t subject, uint64_t dx, uint64_t dy)
+static bool saw(const struct grid *grid, uint32_t observer, uint32_t radius, uint32_t subject, uint64_t dx, uint64_t dy)
 {
     if (!radius) return false;
     if (within(dx, dy, radius)) return true;
-    return aoi->hysteresis && within(dx, dy, view_limit(aoi, radius)) && band_holds(&aoi->band, observer, subject);
+    return grid->hysteresis && within(dx, dy, view_limit(grid, radius)) && band_holds(&grid->band, observer, subject);
 }
 
-static bool sees_now(const struct aoi *aoi, uint32_t radius, bool saw_before, uint64_t dx, uint64_t dy)
+static bool sees_now(const struct grid *grid, uint32_t radius, bool saw_before, uint64_t dx, uint64_t dy)
 {
     if (!radius) return false;
-    return within(dx, dy, radius) || (saw_before && within(dx, dy, view_limit(aoi, radius)));
+    return within(dx, dy, radius) || (saw_before && within(dx, dy, view_limit(grid, radius)));
 }
 
-struct pair_change pair_judge(const struct aoi *aoi, uint32_t a, const struct side *a_before,
+struct pair_change pair_judge(const struct grid *grid, uint32_t a, const struct side *a_before,
                               const struct side *a_after, uint32_t b, const struct side *b_before,
                               const struct side *b_after)
 {
     struct pair_change change = {0};
-    bool before = eligible(aoi, a_before, b_before), after = eligible(aoi, a_after, b_after);
-    if (aoi->options.mode == AOI_BLOCK) {
-        if (before && cells_touch(aoi, a_before, b_before)) change.before = SIDE_OUT | SIDE_IN;
-        if (after && cells_touch(aoi, a_after, b_after)) change.after = SIDE_OUT | SIDE_IN;
+    bool before = eligible(grid, a_before, b_before), after = eligible(grid, a_after, b_after);
+    if (grid->options.mode == AOI_BLOCK) {
+        if (before && cells_touch(grid, a_before, b_before)) change.before = SIDE_OUT | SIDE_IN;
+        if (after && cells_touch(grid, a_after, b_after)) change.after = SIDE_OUT | SIDE_IN;
         return change;
     }
     if (before) {
         uint64_t dx = gap(a_before->x, b_before->x), dy = gap(a_before->y, b_before->y);
-        if (saw(aoi, a, a_before->radius, b, dx, dy)) change.before |= SIDE_OUT;
-        if (saw(aoi, b, b_before->radius, a, dx, dy)) change.before |= SIDE_IN;
+        if (saw(grid, a, a_before->radius, b, dx, dy)) change.before |= SIDE_OUT;
+        if (saw(grid, b, b_before->radius, a, dx, dy)) change.before |= SIDE_IN;
     }
     if (after) {
         uint64_t dx = gap(a_after->x, b_after->x), dy = gap(a_after->y, b_after->y);
-        if (sees_now(aoi, a_after->radius, change.before & SIDE_OUT, dx, dy)) change.after |= SIDE_OUT;
-        if (sees_now(aoi, b_after->radius, change.before & SIDE_IN, dx, dy)) change.after |= SIDE_IN;
+        if (sees_now(grid, a_after->radius, change.before & SIDE_OUT, dx, dy)) change.after |= SIDE_OUT;
+        if (sees_now(grid, b_after->radius, change.before & SIDE_IN, dx, dy)) change.after |= SIDE_IN;
     }
     return change;
 }
 
-void pair_settle_lost(struct aoi *aoi, uint32_t a, uint32_t b, struct pair_change change)
+void pair_settle_lost(struct grid *grid, uint32_t a, uint32_t b, struct pair_change change)
 {
-    if (!aoi->hysteresis) return;
+    if (!grid->hysteresis) return;
     unsigned lost = change.before & ~change.after;
-    if (lost & SIDE_OUT) band_remove(&aoi->band, a, b);
-    if (lost & SIDE_IN) band_remove(&aoi->band, b, a);
+    if (lost & SIDE_OUT) band_remove(&grid->band, a, b);
+    if (lost & SIDE_IN) band_remove(&grid->band, b, a);
 }
 
-static void settle_kept(struct aoi *aoi, uint32_t observer, uint32_t radius, uint32_t subject, uint64_t dx, uint64_t dy)
+static void settle_kept(struct grid *grid, uint32_t observer, uint32_t radius, uint32_t subject, uint64_t dx,
+                        uint64_t dy)
 {
     if (within(dx, dy, radius)) {
-        band_remove(&aoi->band, observer, subject);
+        band_remove(&grid->band, observer, subject);
     } else {
-        band_add(&aoi->band, observer, subject);
+        band_add(&grid->band, observer, subject);
     }
 }
 
-void pair_settle_kept(struct aoi *aoi, uint32_t a, const struct side *a_after, uint32_t b, const struct side *b_after,
+void pair_settle_kept(struct grid *grid, uint32_t a, const struct side *a_after, uint32_t b, const struct side *b_after,
                       struct pair_change change)
 {
     unsigned kept = change.before & change.after;
-    if (!aoi->hysteresis || !kept || aoi->options.mode == AOI_BLOCK) return;
+    if (!grid->hysteresis || !kept || grid->options.mode == AOI_BLOCK) return;
     uint64_t dx = gap(a_after->x, b_after->x), dy = gap(a_after->y, b_after->y);
-    if (kept & SIDE_OUT) settle_kept(aoi, a, a_after->radius, b, dx, dy);
-    if (kept & SIDE_IN) settle_kept(aoi, b, b_after->radius, a, dx, dy);
+    if (kept & SIDE_OUT) settle_kept(grid, a, a_after->radius, b, dx, dy);
+    if (kept & SIDE_IN) settle_kept(grid, b, b_after->radius, a, dx, dy);
 }
 
-struct side side_of(const struct aoi *aoi, uint32_t handle)
+struct side side_of(const struct grid *grid, uint32_t handle)
 {
-    const struct body *body = &aoi->bodies[handle];
+    const struct body *body = &grid->bodies[handle];
     return (struct side){.x = body->x,
                          .y = body->y,
-                         .z = z_of(aoi, handle),
+                         .z = z_of(grid, handle),
                          .radius = body->radius,
-                         .layer = layer_of(aoi, handle),
+                         .layer = layer_of(grid, handle),
                          .there = true};
 }
 
-struct box side_box(const struct aoi *aoi, const struct side *side)
+struct box side_box(const struct grid *grid, const struct side *side)
 {
     if (!side->there) return (struct box){.empty = true};
-    if (aoi->options.mode == AOI_BLOCK) return box_block(aoi, cell_x(aoi, side->x), cell_y(aoi, side->y));
-    uint64_t own = view_limit(aoi, side->radius), others = view_max(aoi);
-    return box_around(aoi, side->x, side->y, own > others ? own : others);
+    if (grid->options.mode == AOI_BLOCK) return box_block(grid, cell_x(grid, side->x), cell_y(grid, side->y));
+    uint64_t own = view_limit(grid, side->radius), others = view_max(grid);
+    return box_around(grid, side->x, side->y, own > others ? own : others);
 }
 
 /* ---- one entity's change ---- */
@@ -227,14 +229,15 @@ static struct plain_change plain_change_of(uint32_t handle, const struct side *b
 }
 
 /* As below, without a branch on what is found: the lists of kind "nothing" take what is of no interest. */
-static void cell_collect_plain(struct aoi *aoi, const struct plain_change *c, const struct cell *cell, unsigned passes)
+static void cell_collect_plain(struct grid *grid, const struct plain_change *c, const struct cell *cell,
+                               unsigned passes)
 {
-    const uint32_t *others = cell_handles(aoi, cell);
-    struct changes *changes = &aoi->changes;
+    const uint32_t *others = cell_handles(grid, cell);
+    struct changes *changes = &grid->changes;
     unsigned lost_mask = passes & PASS_LOST ? 3 : 0, gained_mask = passes & PASS_GAINED ? 3 : 0;
     for (uint32_t i = 0; i < cell->count; i++) {
         uint32_t other = others[i];
-        const struct body *body = &aoi->bodies[other];
+        const struct body *body = &grid->bodies[other];
         int64_t old_x = body->x - c->old_x, old_y = body->y - c->old_y, old = old_x * old_x + old_y * old_y;
         int64_t new_x = body->x - c->new_x, new_y = body->y - c->new_y, new = new_x *new_x + new_y *new_y;
         int64_t limit = body->radius ? (int64_t)((uint64_t)body->radius * body->radius) : -1;
@@ -250,49 +253,49 @@ static void cell_collect_plain(struct aoi *aoi, const struct plain_change *c, co
 }
 
 /* The general way. */
-static void cell_collect(struct aoi *aoi, uint32_t handle, const struct side *before, const struct side *after,
+static void cell_collect(struct grid *grid, uint32_t handle, const struct side *before, const struct side *after,
                          const struct cell *cell, unsigned passes)
 {
-    const uint32_t *others = cell_handles(aoi, cell);
+    const uint32_t *others = cell_handles(grid, cell);
     for (uint32_t i = 0; i < cell->count; i++) {
         uint32_t other = others[i];
         if (other == handle) continue;
-        struct side side = side_of(aoi, other);
-        struct pair_change change = pair_judge(aoi, handle, before, after, other, &side, &side);
+        struct side side = side_of(grid, other);
+        struct pair_change change = pair_judge(grid, handle, before, after, other, &side, &side);
         if (!(change.before | change.after)) continue;
         if (passes & PASS_LOST) {
-            changes_add(&aoi->changes, UNSEES, change.before & ~change.after, other);
-            pair_settle_lost(aoi, handle, other, change);
+            changes_add(&grid->changes, UNSEES, change.before & ~change.after, other);
+            pair_settle_lost(grid, handle, other, change);
         }
         if (passes & PASS_GAINED) {
-            changes_add(&aoi->changes, SEES, change.after & ~change.before, other);
-            pair_settle_kept(aoi, handle, after, other, &side, change);
+            changes_add(&grid->changes, SEES, change.after & ~change.before, other);
+            pair_settle_kept(grid, handle, after, other, &side, change);
         }
     }
 }
 
 /* Judges the entity with everybody in the box; `passes` says which changes to collect and book. */
-static void change_collect(struct aoi *aoi, uint32_t handle, const struct side *before, const struct side *after,
+static void change_collect(struct grid *grid, uint32_t handle, const struct side *before, const struct side *after,
                            int32_t layer, struct box box, unsigned passes)
 {
     struct walk walk;
     uint32_t cells;
     struct plain_change c = plain_change_of(handle, before, after);
-    uint64_t view = view_max(aoi), own = before->radius > after->radius ? before->radius : after->radius;
-    uint64_t farthest = 4 * ((view > own ? view : own) + (uint64_t)aoi->options.cell_size);
-    bool plain = aoi->options.mode == AOI_RADIUS && !aoi->hysteresis && !z_matters(aoi) && farthest < 1u << 30 &&
+    uint64_t view = view_max(grid), own = before->radius > after->radius ? before->radius : after->radius;
+    uint64_t farthest = 4 * ((view > own ? view : own) + (uint64_t)grid->options.cell_size);
+    bool plain = grid->options.mode == AOI_RADIUS && !grid->hysteresis && !z_matters(grid) && farthest < 1u << 30 &&
                  (!before->there || !after->there || before->layer == after->layer) &&
                  (passes == (PASS_LOST | PASS_GAINED) || !before->there || !after->there);
-    box_fetch(aoi, layer, box);
-    walk_start(&walk, aoi, layer, box);
+    box_fetch(grid, layer, box);
+    walk_start(&walk, grid, layer, box);
     for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
         for (; cells--; cell++) {
             if (!cell->count) continue;
-            changes_reserve(&aoi->changes, cell->count);
+            changes_reserve(&grid->changes, cell->count);
             if (plain) {
-                cell_collect_plain(aoi, &c, cell, passes);
+                cell_collect_plain(grid, &c, cell, passes);
             } else {
-                cell_collect(aoi, handle, before, after, cell, passes);
+                cell_collect(grid, handle, before, after, cell, passes);
             }
         }
     }
@@ -313,48 +316,48 @@ static struct box box_union(const struct box *a, const struct box *b)
 }
 
 /* The cells of one block that are not in another are spans as they stand: all members change, mutually. */
-static void blocks_differ(struct aoi *aoi, uint32_t handle, const struct side *in, const struct side *not_in,
+static void blocks_differ(struct grid *grid, uint32_t handle, const struct side *in, const struct side *not_in,
                           unsigned change)
 {
     if (!in->there) return;
-    struct box other = side_box(aoi, not_in);
+    struct box other = side_box(grid, not_in);
     bool apart = other.empty || in->layer != not_in->layer;
     struct walk walk;
     uint32_t cells;
-    walk_start(&walk, aoi, in->layer, side_box(aoi, in));
+    walk_start(&walk, grid, in->layer, side_box(grid, in));
     for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
         for (uint32_t i = 0; i < cells; i++) {
             if (!apart && box_holds(&other, walk.x + i, walk.y - 1)) continue;
-            emit(&aoi->emitter, handle, change, cell_handles(aoi, &cell[i]), cell[i].count);
+            emit(&grid->emitter, handle, change, cell_handles(grid, &cell[i]), cell[i].count);
         }
     }
 }
 
-void change_views(struct aoi *aoi, uint32_t handle, const struct side *before, const struct side *after, aoi_sink *sink,
-                  void *context)
+void change_views(struct grid *grid, uint32_t handle, const struct side *before, const struct side *after,
+                  aoi_sink *sink, void *context)
 {
-    if (!sink && !aoi->hysteresis) return;
-    aoi->emitter.sink = sink;
-    aoi->emitter.context = context;
-    if (aoi->options.mode == AOI_BLOCK && !z_matters(aoi)) {
-        blocks_differ(aoi, handle, before, after, AOI_UNSEE | AOI_UNSEEN_BY);
-        blocks_differ(aoi, handle, after, before, AOI_SEE | AOI_SEEN_BY);
-        emit_flush(&aoi->emitter);
+    if (!sink && !grid->hysteresis) return;
+    grid->emitter.sink = sink;
+    grid->emitter.context = context;
+    if (grid->options.mode == AOI_BLOCK && !z_matters(grid)) {
+        blocks_differ(grid, handle, before, after, AOI_UNSEE | AOI_UNSEEN_BY);
+        blocks_differ(grid, handle, after, before, AOI_SEE | AOI_SEEN_BY);
+        emit_flush(&grid->emitter);
         return;
     }
-    struct box old = side_box(aoi, before), new = side_box(aoi, after);
-    changes_clear(&aoi->changes);
+    struct box old = side_box(grid, before), new = side_box(grid, after);
+    changes_clear(&grid->changes);
     if (!old.empty && !new.empty && before->layer == after->layer) {
         struct box both = box_union(&old, &new);
         if (box_cells(&both) <= box_cells(&old) + box_cells(&new)) {
-            change_collect(aoi, handle, before, after, before->layer, both, PASS_LOST | PASS_GAINED);
-            changes_emit(&aoi->changes, &aoi->emitter, handle, UNSEES);
-            changes_emit(&aoi->changes, &aoi->emitter, handle, SEES);
+            change_collect(grid, handle, before, after, before->layer, both, PASS_LOST | PASS_GAINED);
+            changes_emit(&grid->changes, &grid->emitter, handle, UNSEES);
+            changes_emit(&grid->changes, &grid->emitter, handle, SEES);
             return;
         }
     }
-    change_collect(aoi, handle, before, after, before->layer, old, PASS_LOST);
-    changes_emit(&aoi->changes, &aoi->emitter, handle, UNSEES);
-    change_collect(aoi, handle, before, after, after->layer, new, PASS_GAINED);
-    changes_emit(&aoi->changes, &aoi->emitter, handle, SEES);
+    change_collect(grid, handle, before, after, before->layer, old, PASS_LOST);
+    changes_emit(&grid->changes, &grid->emitter, handle, UNSEES);
+    change_collect(grid, handle, before, after, after->layer, new, PASS_GAINED);
+    changes_emit(&grid->changes, &grid->emitter, handle, SEES);
 }

@@ -22,36 +22,36 @@
 #include <emmintrin.h>
 #endif
 
-void join_close(struct aoi *aoi)
+void join_close(struct grid *grid)
 {
-    for (size_t i = 0; i < aoi->row_count; i++) free(aoi->rows[i].words);
-    free(aoi->rows);
+    for (size_t i = 0; i < grid->row_count; i++) free(grid->rows[i].words);
+    free(grid->rows);
 }
 
-size_t join_memory_bytes(const struct aoi *aoi)
+size_t join_memory_bytes(const struct grid *grid)
 {
-    size_t bytes = aoi->row_count * sizeof *aoi->rows;
-    for (size_t i = 0; i < aoi->row_count; i++) bytes += aoi->rows[i].room * JOIN_COLUMNS * sizeof(uint32_t);
+    size_t bytes = grid->row_count * sizeof *grid->rows;
+    for (size_t i = 0; i < grid->row_count; i++) bytes += grid->rows[i].room * JOIN_COLUMNS * sizeof(uint32_t);
     return bytes;
 }
 
 bool join_judge(struct join *join, uint32_t subject, uint32_t other)
 {
-    struct aoi *aoi = join->aoi;
-    struct side a = side_of(aoi, subject), b = side_of(aoi, other);
-    struct side a_after = side_next(aoi, subject, &a), b_after = side_next(aoi, other, &b);
-    if (view_reach(aoi, a.radius) > join->reach) a.radius = a_after.radius = 0;
-    if (view_reach(aoi, b.radius) > join->reach) b.radius = b_after.radius = 0;
-    struct pair_change change = pair_judge(aoi, subject, &a, &a_after, other, &b, &b_after);
+    struct grid *grid = join->grid;
+    struct side a = side_of(grid, subject), b = side_of(grid, other);
+    struct side a_after = side_next(grid, subject, &a), b_after = side_next(grid, other, &b);
+    if (view_reach(grid, a.radius) > join->reach) a.radius = a_after.radius = 0;
+    if (view_reach(grid, b.radius) > join->reach) b.radius = b_after.radius = 0;
+    struct pair_change change = pair_judge(grid, subject, &a, &a_after, other, &b, &b_after);
     unsigned told;
     if (join->first == UNSEES) {
         told = change.before & ~change.after;
-        pair_settle_lost(aoi, subject, other, change);
+        pair_settle_lost(grid, subject, other, change);
     } else {
         told = change.after & ~change.before;
-        pair_settle_kept(aoi, subject, &a_after, other, &b_after, change);
+        pair_settle_kept(grid, subject, &a_after, other, &b_after, change);
     }
-    if (told) emit_note(&aoi->emitter, subject, join->first, told, other);
+    if (told) emit_note(&grid->emitter, subject, join->first, told, other);
     return told;
 }
 
@@ -96,10 +96,10 @@ static uint32_t limit_below(uint64_t radius, unsigned shift)
 /* Distances of packed positions are off by less than 1.5 where there is a shift: `in` errs outwards, `out` inwards. */
 static struct join_limits limits_of(const struct join *join, uint32_t radius)
 {
-    const struct aoi *aoi = join->aoi;
+    const struct grid *grid = join->grid;
     struct join_limits limits = {.radius = radius};
-    if (!radius || view_reach(aoi, radius) > join->reach) return limits;
-    uint64_t limit = view_limit(aoi, radius);
+    if (!radius || view_reach(grid, radius) > join->reach) return limits;
+    uint64_t limit = view_limit(grid, radius);
     limits.in = limit_above(limit, join->shift);
     limits.out = limit_below(join->banded ? radius : limit, join->shift);
     limits.radius_out = limit_above(radius, join->shift);
@@ -124,7 +124,7 @@ static uint32_t row_read_fours(const struct join *join, const struct join_row *r
     uint32_t done = 0;
 #if defined(__SSE2__)
     if (join->shift) return 0;
-    const struct body *bodies = join->aoi->bodies;
+    const struct body *bodies = join->grid->bodies;
     const __m128i low_half = _mm_set1_epi32(0xffff), radius = _mm_set1_epi32((int)sum->radius);
     __m128i others = _mm_setzero_si128(), jumps = others;
     for (; done + 4 <= row->count; done += 4) {
@@ -154,7 +154,7 @@ static uint32_t row_read_fours(const struct join *join, const struct join_row *r
  * time. Returns whether anybody jumps. */
 static bool row_read(const struct join *join, struct join_row *row)
 {
-    const struct body *bodies = join->aoi->bodies;
+    const struct body *bodies = join->grid->bodies;
     uint32_t *before = join->first == UNSEES ? row->near : row->far;
     uint32_t *after = join->first == UNSEES ? row->far : row->near;
     struct row_sum sum = {.radius = row->count ? bodies[row->handles[0]].radius : 0};
@@ -177,7 +177,7 @@ static void row_limit(const struct join *join, struct join_row *row)
     if (row->limited) return;
     struct join_limits limits = row->limits;
     for (uint32_t i = 0; i < row->count; i++) {
-        uint32_t radius = join->aoi->bodies[row->handles[i]].radius;
+        uint32_t radius = join->grid->bodies[row->handles[i]].radius;
         if (radius != limits.radius) limits = limits_of(join, radius);
         row->in[i] = limits.in;
         row->out[i] = limits.out;
@@ -203,7 +203,7 @@ static void row_drop_jumps(const struct join *join, struct join_row *row)
     uint32_t kept = 0, cell = 0;
     for (uint32_t i = 0; i < row->count; i++) {
         while (row->start[cell] <= i && cell < PAGE_SIDE + 2 * join->reach) row->start[cell++] = kept;
-        if (join->aoi->bodies[row->handles[i]].step_x == STEP_JUMP) continue;
+        if (join->grid->bodies[row->handles[i]].step_x == STEP_JUMP) continue;
         row->handles[kept] = row->handles[i];
         row->column[kept] = row->column[i];
         row->near[kept] = row->near[i];
@@ -218,23 +218,23 @@ struct surroundings {
     struct page *pages[2][3];
 };
 
-static struct surroundings surroundings_of(const struct aoi *aoi, const struct page *page)
+static struct surroundings surroundings_of(const struct grid *grid, const struct page *page)
 {
     struct surroundings s = {0};
     for (uint32_t up = 0; up < 2; up++) {
         for (uint32_t i = 0; i < 3; i++) {
             bool outside = i == 0 && page->x == 0;
-            s.pages[up][i] = outside ? NULL : page_find(aoi, page->layer, page->x + i - 1, page->y + up);
+            s.pages[up][i] = outside ? NULL : page_find(grid, page->layer, page->x + i - 1, page->y + up);
         }
     }
     return s;
 }
 
 /* Appends the handles of some cells of a page's row, from `index` on. */
-static void row_take(const struct aoi *aoi, struct join_row *row, uint32_t column, const struct page *page,
+static void row_take(const struct grid *grid, struct join_row *row, uint32_t column, const struct page *page,
                      uint32_t index, uint32_t cells)
 {
-    const uint32_t *words = aoi->pool.words;
+    const uint32_t *words = grid->pool.words;
     for (uint32_t end = column + cells; column < end; column++, index++) {
         uint32_t at = row->count;
         row->start[column] = at;
@@ -258,15 +258,15 @@ static void row_take(const struct aoi *aoi, struct join_row *row, uint32_t colum
  * both sides, and asks for their bodies. */
 static void row_fill(const struct join *join, const struct surroundings *around, struct join_row *row, uint32_t y)
 {
-    const struct aoi *aoi = join->aoi;
+    const struct grid *grid = join->grid;
     struct page *const *pages = around->pages[y / PAGE_SIDE];
     uint32_t reach = join->reach, index = (y & PAGE_MASK) << PAGE_BITS;
     row->count = 0;
-    row_take(aoi, row, 0, pages[0], index + PAGE_SIDE - reach, reach);
-    row_take(aoi, row, reach, pages[1], index, PAGE_SIDE);
-    row_take(aoi, row, reach + PAGE_SIDE, pages[2], index, reach);
+    row_take(grid, row, 0, pages[0], index + PAGE_SIDE - reach, reach);
+    row_take(grid, row, reach, pages[1], index, PAGE_SIDE);
+    row_take(grid, row, reach + PAGE_SIDE, pages[2], index, reach);
     row->start[PAGE_SIDE + 2 * reach] = row->count;
-    for (uint32_t i = 0; i < row->count; i++) __builtin_prefetch(&aoi->bodies[row->handles[i]]);
+    for (uint32_t i = 0; i < row->count; i++) __builtin_prefetch(&grid->bodies[row->handles[i]]);
 }
 
 static void row_finish(const struct join *join, struct join_row *row)
@@ -277,17 +277,17 @@ static void row_finish(const struct join *join, struct join_row *row)
 /* Rows go round: while one is joined with those in reach of it, the next but one is on its way from memory. */
 static void page_join(struct join *join, const struct page *page, join_kernel *kernel)
 {
-    struct aoi *aoi = join->aoi;
-    struct surroundings around = surroundings_of(aoi, page);
+    struct grid *grid = join->grid;
+    struct surroundings around = surroundings_of(grid, page);
     uint32_t reach = join->reach, rows = reach + 2;
     for (uint32_t y = 0; y <= reach; y++) {
-        row_fill(join, &around, &aoi->rows[y], y);
-        if (y < reach) row_finish(join, &aoi->rows[y]);
+        row_fill(join, &around, &grid->rows[y], y);
+        if (y < reach) row_finish(join, &grid->rows[y]);
     }
     for (uint32_t y = 0; y < PAGE_SIDE; y++) {
-        if (y + 1 < PAGE_SIDE) row_fill(join, &around, &aoi->rows[(y + reach + 1) % rows], y + reach + 1);
-        row_finish(join, &aoi->rows[(y + reach) % rows]);
-        for (uint32_t up = 0; up <= reach; up++) join->rows[up] = &aoi->rows[(y + up) % rows];
+        if (y + 1 < PAGE_SIDE) row_fill(join, &around, &grid->rows[(y + reach + 1) % rows], y + reach + 1);
+        row_finish(join, &grid->rows[(y + reach) % rows]);
+        for (uint32_t up = 0; up <= reach; up++) join->rows[up] = &grid->rows[(y + up) % rows];
         if (!join->rows[0]->count) continue;
         join->mixed = rows_mixed(join) || !join->exact;
         for (uint32_t up = 0; join->mixed && up <= reach; up++) row_limit(join, join->rows[up]);
@@ -298,14 +298,14 @@ static void page_join(struct join *join, const struct page *page, join_kernel *k
 /* ---- the tick ---- */
 
 /* The stencil that costs least: those who see farther look for themselves, at several times the price a cell. */
-static uint32_t reach_choose(const struct aoi *aoi)
+static uint32_t reach_choose(const struct grid *grid)
 {
     uint64_t best_cost = UINT64_MAX;
     uint32_t best = 1;
     for (uint32_t reach = 1; reach <= JOIN_REACH_MOST; reach++) {
-        uint64_t cost = (uint64_t)aoi->count * (2 * reach + 1) * (2 * reach + 1);
+        uint64_t cost = (uint64_t)grid->count * (2 * reach + 1) * (2 * reach + 1);
         for (uint32_t more = reach + 1; more <= REACH_COUNTED; more++) {
-            cost += 8 * (uint64_t)aoi->reach_count[more] * (2 * more + 1) * (2 * more + 1);
+            cost += 8 * (uint64_t)grid->reach_count[more] * (2 * more + 1) * (2 * more + 1);
         }
         if (cost >= best_cost) continue;
         best_cost = cost;
@@ -314,9 +314,9 @@ static uint32_t reach_choose(const struct aoi *aoi)
     return best;
 }
 
-static unsigned shift_choose(const struct aoi *aoi, uint32_t reach)
+static unsigned shift_choose(const struct grid *grid, uint32_t reach)
 {
-    uint64_t farthest = (reach + (uint64_t)1) * (uint64_t)aoi->options.cell_size + 2 * (uint64_t)aoi->step_max;
+    uint64_t farthest = (reach + (uint64_t)1) * (uint64_t)grid->options.cell_size + 2 * (uint64_t)grid->step_max;
     unsigned shift = 0;
     while ((farthest >> shift) + 1 > INT16_MAX) shift++;
     return shift;
@@ -324,50 +324,50 @@ static unsigned shift_choose(const struct aoi *aoi, uint32_t reach)
 
 static void join_pass(struct join *join, unsigned first)
 {
-    struct aoi *aoi = join->aoi;
+    struct grid *grid = join->grid;
     join->first = first;
-    join->banded = first == SEES && aoi->hysteresis;
+    join->banded = first == SEES && grid->hysteresis;
     static join_kernel *const kernels[] = {join_row_plain, join_row_avx2, join_row_avx512};
-    for (uint32_t p = 0; p < aoi->page_count; p++) page_join(join, aoi->pages[p], kernels[aoi->kernels]);
-    emit_flush(&aoi->emitter);
-    for (size_t i = 0; i < aoi->mover_count; i++) mover_scan(aoi, aoi->movers[i], first, true);
+    for (uint32_t p = 0; p < grid->page_count; p++) page_join(join, grid->pages[p], kernels[grid->kernels]);
+    emit_flush(&grid->emitter);
+    for (size_t i = 0; i < grid->mover_count; i++) mover_scan(grid, grid->movers[i], first, true);
 }
 
-static void rows_make(struct aoi *aoi, uint32_t count)
+static void rows_make(struct grid *grid, uint32_t count)
 {
-    if (count <= aoi->row_count) return;
-    struct join_row *rows = realloc(aoi->rows, count * sizeof *rows);
+    if (count <= grid->row_count) return;
+    struct join_row *rows = realloc(grid->rows, count * sizeof *rows);
     CHECK(rows != NULL); /* nothing is reported yet, but a tick can't fail */
-    aoi->rows = rows;
-    while (aoi->row_count < count) {
-        rows[aoi->row_count] = (struct join_row){0};
-        row_reserve(&rows[aoi->row_count++], 256);
+    grid->rows = rows;
+    while (grid->row_count < count) {
+        rows[grid->row_count] = (struct join_row){0};
+        row_reserve(&rows[grid->row_count++], 256);
     }
 }
 
 /* Those that the join leaves out: who jump, and who see farther than the stencil. */
-static void stragglers_note(struct aoi *aoi, uint32_t reach)
+static void stragglers_note(struct grid *grid, uint32_t reach)
 {
-    aoi->mover_count = 0;
+    grid->mover_count = 0;
     bool far = false;
-    for (uint32_t more = reach + 1; more <= REACH_COUNTED; more++) far |= aoi->reach_count[more] > 0;
-    if (!far && !aoi->jump_count) return;
-    for (uint32_t handle = 0; handle < aoi->high; handle++) {
-        const struct body *body = &aoi->bodies[handle];
+    for (uint32_t more = reach + 1; more <= REACH_COUNTED; more++) far |= grid->reach_count[more] > 0;
+    if (!far && !grid->jump_count) return;
+    for (uint32_t handle = 0; handle < grid->high; handle++) {
+        const struct body *body = &grid->bodies[handle];
         if (body->radius == BODY_DEAD) continue;
-        if (body->step_x == STEP_JUMP || (far && view_reach(aoi, body->radius) > reach)) mover_note(aoi, handle);
+        if (body->step_x == STEP_JUMP || (far && view_reach(grid, body->radius) > reach)) mover_note(grid, handle);
     }
 }
 
-void tick_join(struct aoi *aoi)
+void tick_join(struct grid *grid)
 {
-    struct join join = {.aoi = aoi, .reach = reach_choose(aoi)};
-    join.shift = shift_choose(aoi, join.reach);
-    join.exact = !join.shift && !aoi->hysteresis;
-    rows_make(aoi, join.reach + 2);
-    stragglers_note(aoi, join.reach);
+    struct join join = {.grid = grid, .reach = reach_choose(grid)};
+    join.shift = shift_choose(grid, join.reach);
+    join.exact = !join.shift && !grid->hysteresis;
+    rows_make(grid, join.reach + 2);
+    stragglers_note(grid, join.reach);
     join_pass(&join, UNSEES);
-    crossers_reseat(aoi);
+    crossers_reseat(grid);
     join_pass(&join, SEES);
-    moves_commit(aoi);
+    moves_commit(grid);
 }

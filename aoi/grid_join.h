@@ -7,7 +7,7 @@
 #define JOIN_REACH_MOST 8
 
 struct join {
-    struct aoi *aoi;
+    struct grid *grid;
     unsigned first; /* UNSEES: around the old places; SEES: around the new ones */
     uint32_t reach; /* rows and columns of the stencil */
     unsigned shift; /* packed positions are position >> shift, 16 bits each */

@@ -29,7 +29,7 @@ static inline picks pairs_noted(lanes near, lanes far, lanes in, lanes out, lane
 static inline void pairs_tell(struct join *join, const struct looker *me, const uint32_t *handles, unsigned out,
                               unsigned in)
 {
-    struct emitter *emitter = &join->aoi->emitter;
+    struct emitter *emitter = &join->grid->emitter;
     for (unsigned left = out | in; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctz(left);
         if (!join->exact) {
@@ -78,7 +78,7 @@ static inline void row_run_mixed(struct join *join, uint32_t columns_from, uint3
                 const struct join_row *row = join->rows[up];
                 told |= looker_run(join, &me, row, row->start[column - reach], row->start[column + reach + 1], banded);
             }
-            if (told) emit_note_end(&join->aoi->emitter, me.handle, join->first);
+            if (told) emit_note_end(&join->grid->emitter, me.handle, join->first);
         }
     }
 }
@@ -109,7 +109,7 @@ static inline void looker_note(struct join *join, const struct looker *me, const
                                uint32_t end)
 {
     enum { PIECE = NOTES_BATCH / 2 };
-    struct emitter *emitter = &join->aoi->emitter;
+    struct emitter *emitter = &join->grid->emitter;
     struct notes *notes = &emitter->notes[(SIDE_OUT | SIDE_IN) - 1];
     while (from < end) {
         uint32_t piece = end - from < PIECE ? end - from : PIECE;
@@ -127,7 +127,7 @@ static inline void looker_note(struct join *join, const struct looker *me, const
  * that. */
 static inline void looker_end(struct join *join, uint32_t handle)
 {
-    struct emitter *emitter = &join->aoi->emitter;
+    struct emitter *emitter = &join->grid->emitter;
     struct notes *notes = &emitter->notes[(SIDE_OUT | SIDE_IN) - 1];
     if (__builtin_expect(emitter->count == SPANS_BATCH, 0)) emit_flush(emitter);
     emitter->spans[emitter->count] = (struct aoi_span){.subject = handle,
@@ -142,7 +142,7 @@ static inline void looker_end(struct join *join, uint32_t handle)
 static inline void looker_note_few(struct join *join, const struct looker *me, const uint32_t *own, const uint32_t *up,
                                    uint32_t mask)
 {
-    struct emitter *emitter = &join->aoi->emitter;
+    struct emitter *emitter = &join->grid->emitter;
     for (; mask; mask &= mask - 1) {
         unsigned bit = (unsigned)__builtin_ctz(mask);
         emit_note(emitter, me->handle, join->first, SIDE_OUT | SIDE_IN, bit < LANES ? own[bit] : up[bit - LANES]);
@@ -154,7 +154,7 @@ static inline void looker_note_few(struct join *join, const struct looker *me, c
 static inline void looker_run_many(struct join *join, uint32_t i, uint32_t column, lanes in)
 {
     const struct join_row *own = join->rows[0], *above = join->rows[1];
-    struct notes *notes = &join->aoi->emitter.notes[(SIDE_OUT | SIDE_IN) - 1];
+    struct notes *notes = &join->grid->emitter.notes[(SIDE_OUT | SIDE_IN) - 1];
     uint32_t reach = join->reach, own_end = own->start[column + reach + 1];
     uint32_t from = above->start[column - reach], end = above->start[column + reach + 1];
     struct looker me = {.near = lanes_all(own->near[i]), .far = lanes_all(own->far[i]), .in = in};

@@ -122,16 +122,16 @@ static void cell_transfer(struct cell *cell, const uint32_t *from, uint32_t *to,
 
 /* Makes a new array with the blocks page by page and nothing idle between them. Cells that fill up together leave
  * behind all the smaller sizes that they have grown out of; neighbours come to lie side by side besides. */
-static bool pool_compact(struct aoi *aoi, uint32_t want)
+static bool pool_compact(struct grid *grid, uint32_t want)
 {
-    struct pool *pool = &aoi->pool;
+    struct pool *pool = &grid->pool;
     size_t most = pool->used - pool->idle + 4;
     size_t size = most + pool_slack(most) + want, used = 4;
     uint32_t *words = calloc(size + POOL_PADDING, sizeof *words);
     if (!words) return false;
-    for (uint32_t p = 0; p < aoi->page_count; p++) {
+    for (uint32_t p = 0; p < grid->page_count; p++) {
         for (uint32_t c = 0; c < PAGE_CELLS; c++) {
-            struct cell *cell = &aoi->pages[p]->cells[c];
+            struct cell *cell = &grid->pages[p]->cells[c];
             if (cell->block_class) cell_transfer(cell, pool->words, words, &used);
         }
     }
@@ -142,16 +142,16 @@ static bool pool_compact(struct aoi *aoi, uint32_t want)
 }
 
 /* 0: memory ran out. May move all blocks. */
-static uint32_t pool_take(struct aoi *aoi, unsigned block_class)
+static uint32_t pool_take(struct grid *grid, unsigned block_class)
 {
-    struct pool *pool = &aoi->pool;
+    struct pool *pool = &grid->pool;
     if (pool->free[block_class]) return pool_pop(pool, block_class);
     uint32_t want = class_size(block_class);
     if (pool->used + want > pool->size) {
         uint32_t offset = pool_cut(pool, block_class);
         if (offset) return offset;
         bool wasteful = pool->idle > pool->used / 4;
-        if (wasteful ? !pool_compact(aoi, want) : !pool_grow(pool, want)) return 0;
+        if (wasteful ? !pool_compact(grid, want) : !pool_grow(pool, want)) return 0;
     }
     uint32_t offset = (uint32_t)pool->used;
     pool->used += want;
@@ -164,57 +164,57 @@ void pool_close(struct pool *pool)
 }
 
 /* Moves the handles into a block of the class; with copied, the block is one for handles and a (stale) copy. */
-static bool cell_reblock(struct aoi *aoi, struct cell *cell, unsigned block_class, bool copied)
+static bool cell_reblock(struct grid *grid, struct cell *cell, unsigned block_class, bool copied)
 {
-    uint32_t offset = block_class ? pool_take(aoi, block_class) : 0;
+    uint32_t offset = block_class ? pool_take(grid, block_class) : 0;
     if (block_class && !offset) return false;
-    uint32_t *words = aoi->pool.words;
+    uint32_t *words = grid->pool.words;
     if (cell->count) memcpy(words + offset, words + cell->offset, cell->count * sizeof *words);
-    if (cell->block_class) pool_give(&aoi->pool, cell->offset, cell->block_class);
-    if (cell->copied) aoi->copy_words -= cell_room(cell);
+    if (cell->block_class) pool_give(&grid->pool, cell->offset, cell->block_class);
+    if (cell->copied) grid->copy_words -= cell_room(cell);
     cell->offset = offset;
     cell->block_class = (uint8_t)block_class;
     cell->copied = copied;
     cell->generation = 0;
-    if (copied) aoi->copy_words += cell_room(cell);
+    if (copied) grid->copy_words += cell_room(cell);
     return true;
 }
 
-static void cell_shrink(struct aoi *aoi, struct cell *cell)
+static void cell_shrink(struct grid *grid, struct cell *cell)
 {
     if (!cell->count) {
-        if (cell->block_class) CHECK(cell_reblock(aoi, cell, 0, false));
+        if (cell->block_class) CHECK(cell_reblock(grid, cell, 0, false));
     } else if (cell->copied) {
         /* A failure to shrink leaves the larger block. */
-        if (cell->count < cell_room(cell) / 4 && cell_reblock(aoi, cell, pool_class_for(cell->count + 1), false))
+        if (cell->count < cell_room(cell) / 4 && cell_reblock(grid, cell, pool_class_for(cell->count + 1), false))
             return;
     } else if (cell->block_class > 2 && cell->count <= class_size(cell->block_class - 2u)) {
-        if (!cell_reblock(aoi, cell, pool_class_for(cell->count + 1), false)) return;
+        if (!cell_reblock(grid, cell, pool_class_for(cell->count + 1), false)) return;
     }
 }
 
-bool cell_reserve(struct aoi *aoi, struct cell *cell)
+bool cell_reserve(struct grid *grid, struct cell *cell)
 {
     if (cell->count < cell_room(cell)) return true;
-    return cell_reblock(aoi, cell, pool_class_for(cell->count + 1), false);
+    return cell_reblock(grid, cell, pool_class_for(cell->count + 1), false);
 }
 
-bool cell_add(struct aoi *aoi, struct page *page, struct cell *cell, uint32_t handle)
+bool cell_add(struct grid *grid, struct page *page, struct cell *cell, uint32_t handle)
 {
-    if (!cell_reserve(aoi, cell)) return false;
+    if (!cell_reserve(grid, cell)) return false;
     cell_copy_spoil(cell);
-    cell_handles(aoi, cell)[cell->count++] = handle;
+    cell_handles(grid, cell)[cell->count++] = handle;
     page->population++;
     return true;
 }
 
-void cell_remove_at(struct aoi *aoi, struct page *page, struct cell *cell, uint32_t index)
+void cell_remove_at(struct grid *grid, struct page *page, struct cell *cell, uint32_t index)
 {
-    uint32_t *handles = cell_handles(aoi, cell);
+    uint32_t *handles = cell_handles(grid, cell);
     handles[index] = handles[--cell->count];
     page->population--;
     cell_copy_spoil(cell);
-    cell_shrink(aoi, cell);
+    cell_shrink(grid, cell);
 }
 
 /* Which of eight words are this one, as bits. */
@@ -232,9 +232,9 @@ static inline unsigned words_equal(const uint32_t *words, uint32_t word)
 #endif
 }
 
-uint32_t cell_search(const struct aoi *aoi, const struct cell *cell, uint32_t handle)
+uint32_t cell_search(const struct grid *grid, const struct cell *cell, uint32_t handle)
 {
-    const uint32_t *handles = cell_handles(aoi, cell);
+    const uint32_t *handles = cell_handles(grid, cell);
     uint32_t i = 0;
     for (unsigned hit; i < cell->count; i += 8) { /* what lies behind the members may be read, but is not meant */
         hit = words_equal(handles + i, handle);
@@ -247,36 +247,36 @@ uint32_t cell_search(const struct aoi *aoi, const struct cell *cell, uint32_t ha
 }
 
 /* Generations are short, so once in 65,535 ticks all copies are spoilt one by one. */
-void copies_age(struct aoi *aoi)
+void copies_age(struct grid *grid)
 {
-    aoi->copies_stale = false;
-    if (++aoi->generation) return;
-    aoi->generation = 1;
-    for (uint32_t p = 0; p < aoi->page_count; p++) {
-        for (uint32_t c = 0; c < PAGE_CELLS; c++) aoi->pages[p]->cells[c].generation = 0;
+    grid->copies_stale = false;
+    if (++grid->generation) return;
+    grid->generation = 1;
+    for (uint32_t p = 0; p < grid->page_count; p++) {
+        for (uint32_t c = 0; c < PAGE_CELLS; c++) grid->pages[p]->cells[c].generation = 0;
     }
 }
 
 /* Copies pay while they stay in the caches and while there is memory for them: four words an entity is what a world of
  * three a cell needs, and what a world of a hundred thousand can afford. */
-static size_t copy_words_most(const struct aoi *aoi)
+static size_t copy_words_most(const struct grid *grid)
 {
     size_t most = COPY_WORDS_MOST;
-    return aoi->count < COPY_ALL_MOST && 4 * (size_t)aoi->count > most ? 4 * (size_t)aoi->count : most;
+    return grid->count < COPY_ALL_MOST && 4 * (size_t)grid->count > most ? 4 * (size_t)grid->count : most;
 }
 
-bool cell_copy_make(struct aoi *aoi, struct cell *cell)
+bool cell_copy_make(struct grid *grid, struct cell *cell)
 {
     if (!cell->copied && cell->count) {
         unsigned block_class = pool_class_for(2 * (size_t)(cell->count + 1));
-        if (aoi->copy_words + cell->count > copy_words_most(aoi)) return false;
-        if (!cell_reblock(aoi, cell, block_class, true)) return false;
+        if (grid->copy_words + cell->count > copy_words_most(grid)) return false;
+        if (!cell_reblock(grid, cell, block_class, true)) return false;
     }
-    uint32_t *handles = cell_handles(aoi, cell), *copy = handles + cell_room(cell);
+    uint32_t *handles = cell_handles(grid, cell), *copy = handles + cell_room(cell);
     for (uint32_t i = 0; i < cell->count; i++) {
-        const struct body *body = &aoi->bodies[handles[i]];
+        const struct body *body = &grid->bodies[handles[i]];
         copy[i] = ((uint32_t)body->x & 0xffff) | (uint32_t)body->y << 16;
     }
-    cell->generation = aoi->generation;
+    cell->generation = grid->generation;
     return true;
 }

@@ -23,7 +23,7 @@ static inline void found_add(struct found *found, uint32_t handle)
 
 /* A circle, and the candidates that wait to be measured. */
 struct circle {
-    struct aoi *aoi;
+    struct grid *grid;
     struct position centre;
     uint64_t radius;
     struct found found;
@@ -37,7 +37,7 @@ struct circle {
 /* Measures the batch; room for all of it is left in `out`. Only where `small`. */
 static void batch_measure(struct circle *circle)
 {
-    const struct body *bodies = circle->aoi->bodies;
+    const struct body *bodies = circle->grid->bodies;
     struct found *found = &circle->found;
     uint32_t *out = found->out + found->count;
     int64_t limit = (int64_t)(circle->radius * circle->radius);
@@ -56,7 +56,7 @@ static void cell_measure(struct circle *circle, const uint32_t *handles, uint32_
 {
     struct position centre = circle->centre;
     for (uint32_t i = 0; i < count; i++) {
-        const struct body *body = &circle->aoi->bodies[handles[i]];
+        const struct body *body = &circle->grid->bodies[handles[i]];
         if (within(gap(body->x, centre.x), gap(body->y, centre.y), circle->radius)) {
             found_add(&circle->found, handles[i]);
         }
@@ -74,14 +74,14 @@ static void batch_end(struct circle *circle)
     }
 }
 
-static void circle_open(struct circle *circle, struct aoi *aoi, struct position centre, uint32_t radius)
+static void circle_open(struct circle *circle, struct grid *grid, struct position centre, uint32_t radius)
 {
-    uint64_t farthest = (uint64_t)radius + (uint64_t)aoi->options.cell_size;
-    circle->aoi = aoi;
+    uint64_t farthest = (uint64_t)radius + (uint64_t)grid->options.cell_size;
+    circle->grid = grid;
     circle->centre = centre;
     circle->radius = radius;
     static sift_kernel *const kernels[] = {sift_plain, sift_avx2, sift_avx512};
-    circle->sift = farthest > INT16_MAX ? NULL : kernels[aoi->kernels];
+    circle->sift = farthest > INT16_MAX ? NULL : kernels[grid->kernels];
     circle->packed_centre = ((uint32_t)centre.x & 0xffff) | (uint32_t)centre.y << 16;
     circle->packed_limit = (uint32_t)((uint64_t)radius * radius + 1);
     circle->small = farthest < 1u << 30;
@@ -91,7 +91,7 @@ static void circle_open(struct circle *circle, struct aoi *aoi, struct position 
 /* A cell without a fresh copy. */
 static void cell_look(struct circle *circle, const struct cell *cell)
 {
-    const uint32_t *handles = cell_handles(circle->aoi, cell);
+    const uint32_t *handles = cell_handles(circle->grid, cell);
     if (cell->count > BATCH || !circle->small) {
         cell_measure(circle, handles, cell->count);
         return;
@@ -109,12 +109,12 @@ struct patch {
 };
 
 /* Sees to fresh copies for all; false: not all can have one. */
-__attribute__((noinline)) static bool patch_copy(struct aoi *aoi, const struct patch *patch)
+__attribute__((noinline)) static bool patch_copy(struct grid *grid, const struct patch *patch)
 {
     bool all = true;
     for (uint32_t row = 0; row < patch->rows; row++) {
         struct cell *cell = patch->corner + row * PAGE_SIDE, *end = cell + patch->columns;
-        for (; cell < end; cell++) all &= cell_fresh(aoi, cell) || cell_copy_make(aoi, cell);
+        for (; cell < end; cell++) all &= cell_fresh(grid, cell) || cell_copy_make(grid, cell);
     }
     return all;
 }
@@ -123,7 +123,7 @@ __attribute__((noinline)) static bool patch_copy(struct aoi *aoi, const struct p
 static inline void patch_sift(struct circle *circle, const struct cell *corner, uint32_t columns, uint32_t rows)
 {
     struct found *found = &circle->found;
-    struct sieve sieve = {.words = circle->aoi->pool.words,
+    struct sieve sieve = {.words = circle->grid->pool.words,
                           .centre = circle->packed_centre,
                           .limit = circle->packed_limit,
                           .columns = columns,
@@ -137,7 +137,7 @@ __attribute__((noinline)) static void patch_look_closely(struct circle *circle, 
     for (uint32_t row = 0; row < patch->rows; row++) {
         struct cell *cell = patch->corner + row * PAGE_SIDE, *end = cell + patch->columns;
         for (; cell < end; cell++) {
-            if (fits && cell_fresh(circle->aoi, cell)) {
+            if (fits && cell_fresh(circle->grid, cell)) {
                 patch_sift(circle, cell, 1, 1);
             } else {
                 cell_look(circle, cell);
@@ -154,11 +154,11 @@ static inline void patch_look(struct circle *circle, struct patch patch)
         const struct cell *cell = patch.corner + row * PAGE_SIDE, *end = cell + patch.columns;
         for (; cell < end; cell++) {
             members += cell->count;
-            fresh &= cell_fresh(circle->aoi, cell);
+            fresh &= cell_fresh(circle->grid, cell);
         }
     }
     bool fits = circle->sift && circle->found.count + circle->waiting + members + SIFT_MORE <= circle->found.room;
-    if (fits && (fresh || patch_copy(circle->aoi, &patch))) {
+    if (fits && (fresh || patch_copy(circle->grid, &patch))) {
         patch_sift(circle, patch.corner, patch.columns, patch.rows);
     } else {
         patch_look_closely(circle, &patch, fits);
@@ -170,7 +170,7 @@ static inline void box_look(struct circle *circle, uint16_t layer, const struct 
 {
     for (uint32_t py = box->y0 >> PAGE_BITS; py <= box->y1 >> PAGE_BITS; py++) {
         for (uint32_t px = box->x0 >> PAGE_BITS; px <= box->x1 >> PAGE_BITS; px++) {
-            struct page *page = page_find(circle->aoi, layer, px, py);
+            struct page *page = page_find(circle->grid, layer, px, py);
             if (!page) continue;
             uint32_t x0 = px << PAGE_BITS, x1 = x0 + PAGE_MASK, y0 = py << PAGE_BITS, y1 = y0 + PAGE_MASK;
             if (x0 < box->x0) x0 = box->x0;
@@ -186,19 +186,20 @@ static void box_walk(struct circle *circle, int32_t layer, struct box box)
 {
     struct walk walk;
     uint32_t cells;
-    walk_start(&walk, circle->aoi, layer, box);
+    walk_start(&walk, circle->grid, layer, box);
     for (struct cell *strip; (strip = walk_next(&walk, &cells));) patch_look(circle, (struct patch){strip, cells, 1});
 }
 
-size_t aoi_query_circle(struct aoi *aoi, struct position centre, uint32_t radius, int32_t layer, uint32_t *out,
-                        size_t room)
+size_t grid_query_circle(struct aoi *aoi, struct position centre, uint32_t radius, int32_t layer, uint32_t *out,
+                         size_t room)
 {
+    struct grid *grid = grid_of(aoi);
     struct circle circle;
-    if (aoi->copies_stale) copies_age(aoi);
-    circle_open(&circle, aoi, centre, radius);
+    if (grid->copies_stale) copies_age(grid);
+    circle_open(&circle, grid, centre, radius);
     circle.found = (struct found){.out = out, .room = room};
-    struct box box = box_around(aoi, centre.x, centre.y, radius);
-    bool one_layer = layer >= 0 || !aoi->pages_layered;
+    struct box box = box_around(grid, centre.x, centre.y, radius);
+    bool one_layer = layer >= 0 || !grid->pages_layered;
     bool near =
         (box.x1 >> PAGE_BITS) - (box.x0 >> PAGE_BITS) <= 1 && (box.y1 >> PAGE_BITS) - (box.y0 >> PAGE_BITS) <= 1;
     if (one_layer && near && !box.empty) {
@@ -210,19 +211,20 @@ size_t aoi_query_circle(struct aoi *aoi, struct position centre, uint32_t radius
     return circle.found.count;
 }
 
-size_t aoi_query_rectangle(struct aoi *aoi, int32_t min_x, int32_t min_y, int32_t max_x, int32_t max_y, int32_t layer,
-                           uint32_t *out, size_t room)
+size_t grid_query_rectangle(struct aoi *aoi, int32_t min_x, int32_t min_y, int32_t max_x, int32_t max_y, int32_t layer,
+                            uint32_t *out, size_t room)
 {
+    struct grid *grid = grid_of(aoi);
     struct found found = {.out = out, .room = room};
     struct walk walk;
     uint32_t cells;
     if (min_x > max_x || min_y > max_y) return 0;
-    walk_start(&walk, aoi, layer, box_of(aoi, min_x, min_y, max_x, max_y));
+    walk_start(&walk, grid, layer, box_of(grid, min_x, min_y, max_x, max_y));
     for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
         for (; cells--; cell++) {
-            const uint32_t *handles = cell_handles(aoi, cell);
+            const uint32_t *handles = cell_handles(grid, cell);
             for (uint32_t i = 0; i < cell->count; i++) {
-                const struct body *body = &aoi->bodies[handles[i]];
+                const struct body *body = &grid->bodies[handles[i]];
                 if (body->x < min_x || body->x > max_x || body->y < min_y || body->y > max_y) continue;
                 found_add(&found, handles[i]);
             }
@@ -231,16 +233,39 @@ size_t aoi_query_rectangle(struct aoi *aoi, int32_t min_x, int32_t min_y, int32_
     return found.count;
 }
 
-size_t aoi_query_block(struct aoi *aoi, struct position centre, int32_t layer, uint32_t *out, size_t room)
+/* A column of cells holds all heights, so z only sifts. */
+size_t grid_query_sphere(struct aoi *aoi, struct position centre, uint32_t radius, int32_t layer, uint32_t *out,
+                         size_t room)
 {
+    const struct grid *grid = grid_of(aoi);
     struct found found = {.out = out, .room = room};
     struct walk walk;
     uint32_t cells;
-    if (!position_inside(aoi, centre.x, centre.y)) return 0;
-    walk_start(&walk, aoi, layer, box_block(aoi, cell_x(aoi, centre.x), cell_y(aoi, centre.y)));
+    walk_start(&walk, grid, layer, box_around(grid, centre.x, centre.y, radius));
     for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
         for (; cells--; cell++) {
-            const uint32_t *handles = cell_handles(aoi, cell);
+            const uint32_t *handles = cell_handles(grid, cell);
+            for (uint32_t i = 0; i < cell->count; i++) {
+                const struct body *body = &grid->bodies[handles[i]];
+                uint64_t dx = gap(body->x, centre.x), dy = gap(body->y, centre.y);
+                if (within_sphere(dx, dy, gap(z_of(grid, handles[i]), centre.z), radius)) found_add(&found, handles[i]);
+            }
+        }
+    }
+    return found.count;
+}
+
+size_t grid_query_block(struct aoi *aoi, struct position centre, int32_t layer, uint32_t *out, size_t room)
+{
+    struct grid *grid = grid_of(aoi);
+    struct found found = {.out = out, .room = room};
+    struct walk walk;
+    uint32_t cells;
+    if (!position_inside(grid, centre.x, centre.y)) return 0;
+    walk_start(&walk, grid, layer, box_block(grid, cell_x(grid, centre.x), cell_y(grid, centre.y)));
+    for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
+        for (; cells--; cell++) {
+            const uint32_t *handles = cell_handles(grid, cell);
             for (uint32_t i = 0; i < cell->count; i++) found_add(&found, handles[i]);
         }
     }
@@ -248,48 +273,50 @@ size_t aoi_query_block(struct aoi *aoi, struct position centre, int32_t layer, u
 }
 
 /* The box of the observer's own view alone. */
-static struct box view_box(const struct aoi *aoi, const struct side *side)
+static struct box view_box(const struct grid *grid, const struct side *side)
 {
-    if (aoi->options.mode == AOI_BLOCK) return box_block(aoi, cell_x(aoi, side->x), cell_y(aoi, side->y));
+    if (grid->options.mode == AOI_BLOCK) return box_block(grid, cell_x(grid, side->x), cell_y(grid, side->y));
     if (!side->radius) return (struct box){.empty = true};
-    return box_around(aoi, side->x, side->y, view_limit(aoi, side->radius));
+    return box_around(grid, side->x, side->y, view_limit(grid, side->radius));
 }
 
-size_t aoi_view(struct aoi *aoi, uint32_t observer, uint32_t *out, size_t room)
+size_t grid_view(struct aoi *aoi, uint32_t observer, uint32_t *out, size_t room)
 {
-    if (!live(aoi, observer)) return 0;
+    struct grid *grid = grid_of(aoi);
+    if (!live(grid, observer)) return 0;
     struct found found = {.out = out, .room = room};
-    struct side side = side_of(aoi, observer);
+    struct side side = side_of(grid, observer);
     struct walk walk;
     uint32_t cells;
-    walk_start(&walk, aoi, side.layer, view_box(aoi, &side));
+    walk_start(&walk, grid, side.layer, view_box(grid, &side));
     for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
         for (; cells--; cell++) {
-            const uint32_t *handles = cell_handles(aoi, cell);
+            const uint32_t *handles = cell_handles(grid, cell);
             for (uint32_t i = 0; i < cell->count; i++) {
-                if (aoi_sees(aoi, observer, handles[i])) found_add(&found, handles[i]);
+                if (grid_sees(aoi, observer, handles[i])) found_add(&found, handles[i]);
             }
         }
     }
     return found.count;
 }
 
-size_t aoi_fanout(struct aoi *aoi, const struct aoi_place *place)
+size_t grid_fanout(struct aoi *aoi, const struct aoi_place *place)
 {
+    struct grid *grid = grid_of(aoi);
     struct position at = place->position;
-    if (!position_inside(aoi, at.x, at.y)) return 0;
-    bool block = aoi->options.mode == AOI_BLOCK;
+    if (!position_inside(grid, at.x, at.y)) return 0;
+    bool block = grid->options.mode == AOI_BLOCK;
     struct side side = {.x = at.x, .y = at.y, .there = true};
     struct walk walk;
     uint32_t cells;
     size_t count = 0;
-    walk_start(&walk, aoi, place->layer, side_box(aoi, &side));
+    walk_start(&walk, grid, place->layer, side_box(grid, &side));
     for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
         for (; cells--; cell++) {
-            const uint32_t *handles = cell_handles(aoi, cell);
+            const uint32_t *handles = cell_handles(grid, cell);
             for (uint32_t i = 0; i < cell->count; i++) {
-                const struct body *body = &aoi->bodies[handles[i]];
-                if (!z_within(aoi, z_of(aoi, handles[i]), at.z)) continue;
+                const struct body *body = &grid->bodies[handles[i]];
+                if (!z_within(grid, z_of(grid, handles[i]), at.z)) continue;
                 bool sees = body->radius && within(gap(body->x, at.x), gap(body->y, at.y), body->radius);
                 count += block || sees;
             }

@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-struct side side_next(const struct aoi *aoi, uint32_t handle, const struct side *now)
+struct side side_next(const struct grid *grid, uint32_t handle, const struct side *now)
 {
-    struct position position = staged_of(aoi, handle);
+    struct position position = staged_of(grid, handle);
     struct side next = *now;
     next.x = position.x;
     next.y = position.y;
@@ -18,23 +18,23 @@ struct side side_next(const struct aoi *aoi, uint32_t handle, const struct side 
     return next;
 }
 
-void mover_note(struct aoi *aoi, uint32_t handle)
+void mover_note(struct grid *grid, uint32_t handle)
 {
-    CHECK(grow(&aoi->movers, &aoi->mover_room, aoi->mover_count + 1, sizeof *aoi->movers));
-    aoi->movers[aoi->mover_count++] = handle;
+    CHECK(grow(&grid->movers, &grid->mover_room, grid->mover_count + 1, sizeof *grid->movers));
+    grid->movers[grid->mover_count++] = handle;
 }
 
-static void movers_note(struct aoi *aoi)
+static void movers_note(struct grid *grid)
 {
-    aoi->mover_count = 0;
-    for (uint32_t handle = 0; handle < aoi->high; handle++) {
-        if (aoi->bodies[handle].radius != BODY_DEAD && staged_any(aoi, handle)) mover_note(aoi, handle);
+    grid->mover_count = 0;
+    for (uint32_t handle = 0; handle < grid->high; handle++) {
+        if (grid->bodies[handle].radius != BODY_DEAD && staged_any(grid, handle)) mover_note(grid, handle);
     }
 }
 
 /* What a scan judges: an entity with others, and which of them. */
 struct scan {
-    struct aoi *aoi;
+    struct grid *grid;
     uint32_t handle;
     struct side before, after;
     unsigned first;
@@ -43,10 +43,10 @@ struct scan {
 
 static void scan_judge(struct scan *scan, uint32_t other)
 {
-    struct aoi *aoi = scan->aoi;
+    struct grid *grid = scan->grid;
     if (other == scan->handle) return;
-    bool moves = staged_any(aoi, other), jumps = aoi->bodies[other].step_x == STEP_JUMP;
-    struct side before = side_of(aoi, other), after = before;
+    bool moves = staged_any(grid, other), jumps = grid->bodies[other].step_x == STEP_JUMP;
+    struct side before = side_of(grid, other), after = before;
     if (scan->joined && !scan->jumps) {
         if (jumps) return;
         before.radius = 0;
@@ -54,59 +54,60 @@ static void scan_judge(struct scan *scan, uint32_t other)
         return;
     }
     after.radius = before.radius;
-    if (moves) after = side_next(aoi, other, &before);
-    struct pair_change change = pair_judge(aoi, scan->handle, &scan->before, &scan->after, other, &before, &after);
+    if (moves) after = side_next(grid, other, &before);
+    struct pair_change change = pair_judge(grid, scan->handle, &scan->before, &scan->after, other, &before, &after);
     if (scan->first == UNSEES) {
         unsigned lost = change.before & ~change.after;
-        if (lost) changes_add(&aoi->changes, UNSEES, lost, other);
-        pair_settle_lost(aoi, scan->handle, other, change);
+        if (lost) changes_add(&grid->changes, UNSEES, lost, other);
+        pair_settle_lost(grid, scan->handle, other, change);
     } else {
         unsigned gained = change.after & ~change.before;
-        if (gained) changes_add(&aoi->changes, SEES, gained, other);
-        pair_settle_kept(aoi, scan->handle, &scan->after, other, &after, change);
+        if (gained) changes_add(&grid->changes, SEES, gained, other);
+        pair_settle_kept(grid, scan->handle, &scan->after, other, &after, change);
     }
 }
 
-void mover_scan(struct aoi *aoi, uint32_t handle, unsigned first, bool joined)
+void mover_scan(struct grid *grid, uint32_t handle, unsigned first, bool joined)
 {
-    struct scan scan = {.aoi = aoi, .handle = handle, .before = side_of(aoi, handle), .first = first, .joined = joined};
-    scan.after = side_next(aoi, handle, &scan.before);
-    scan.jumps = aoi->bodies[handle].step_x == STEP_JUMP;
+    struct scan scan = {
+        .grid = grid, .handle = handle, .before = side_of(grid, handle), .first = first, .joined = joined};
+    scan.after = side_next(grid, handle, &scan.before);
+    scan.jumps = grid->bodies[handle].step_x == STEP_JUMP;
     struct walk walk;
     uint32_t cells;
-    changes_clear(&aoi->changes);
-    struct box box = side_box(aoi, first == UNSEES ? &scan.before : &scan.after);
-    box_fetch(aoi, scan.before.layer, box);
-    walk_start(&walk, aoi, scan.before.layer, box);
+    changes_clear(&grid->changes);
+    struct box box = side_box(grid, first == UNSEES ? &scan.before : &scan.after);
+    box_fetch(grid, scan.before.layer, box);
+    walk_start(&walk, grid, scan.before.layer, box);
     for (const struct cell *cell; (cell = walk_next(&walk, &cells));) {
         for (; cells--; cell++) {
-            changes_reserve(&aoi->changes, cell->count);
-            const uint32_t *others = cell_handles(aoi, cell);
+            changes_reserve(&grid->changes, cell->count);
+            const uint32_t *others = cell_handles(grid, cell);
             for (uint32_t i = 0; i < cell->count; i++) scan_judge(&scan, others[i]);
         }
     }
-    changes_emit(&aoi->changes, &aoi->emitter, handle, first);
+    changes_emit(&grid->changes, &grid->emitter, handle, first);
 }
 
 /* Takes the entity to the cell of its staged place. */
-static void mover_reseat(struct aoi *aoi, uint32_t handle)
+static void mover_reseat(struct grid *grid, uint32_t handle)
 {
-    struct side before = side_of(aoi, handle), after = side_next(aoi, handle, &before);
-    struct seat from = seat_of(aoi, &before), to = seat_make(aoi, after.layer, after.x, after.y);
+    struct side before = side_of(grid, handle), after = side_next(grid, handle, &before);
+    struct seat from = seat_of(grid, &before), to = seat_make(grid, after.layer, after.x, after.y);
     CHECK(to.cell != NULL); /* a tick that is half reported can't be undone */
     if (from.cell == to.cell) return;
-    seat_leave(aoi, from, handle);
-    CHECK(cell_add(aoi, to.page, to.cell, handle));
+    seat_leave(grid, from, handle);
+    CHECK(cell_add(grid, to.page, to.cell, handle));
 }
 
-static void mover_commit(struct aoi *aoi, uint32_t handle)
+static void mover_commit(struct grid *grid, uint32_t handle)
 {
-    struct position position = staged_of(aoi, handle);
-    struct body *body = &aoi->bodies[handle];
+    struct position position = staged_of(grid, handle);
+    struct body *body = &grid->bodies[handle];
     body->x = position.x;
     body->y = position.y;
     body->step_x = body->step_y = 0;
-    if (aoi->z) aoi->z[handle] = position.z;
+    if (grid->z) grid->z[handle] = position.z;
 }
 
 /* Crossers on their way to another cell. They come in no spatial order, so the cells and blocks of many are asked for
@@ -116,102 +117,103 @@ struct removal {
     struct seat from, to;
 };
 
-static void removal_prepare(struct aoi *aoi, struct removal *removal, uint32_t handle, struct position next)
+static void removal_prepare(struct grid *grid, struct removal *removal, uint32_t handle, struct position next)
 {
-    struct side side = side_of(aoi, handle);
-    uint32_t x = cell_x(aoi, next.x), y = cell_y(aoi, next.y);
-    struct page *page = page_make(aoi, side.layer, x >> PAGE_BITS, y >> PAGE_BITS);
+    struct side side = side_of(grid, handle);
+    uint32_t x = cell_x(grid, next.x), y = cell_y(grid, next.y);
+    struct page *page = page_make(grid, side.layer, x >> PAGE_BITS, y >> PAGE_BITS);
     CHECK(page != NULL); /* a tick that is half reported can't be undone */
     *removal = (struct removal){
-        .handle = handle, .from = seat_of(aoi, &side), .to = {.page = page, .cell = page_cell(page, x, y)}};
+        .handle = handle, .from = seat_of(grid, &side), .to = {.page = page, .cell = page_cell(page, x, y)}};
     __builtin_prefetch(removal->from.cell, 1);
     __builtin_prefetch(removal->to.cell, 1);
 }
 
-static void removals_do(struct aoi *aoi, const struct removal *removals, uint32_t count)
+static void removals_do(struct grid *grid, const struct removal *removals, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct cell *from = removals[i].from.cell, *to = removals[i].to.cell;
-        __builtin_prefetch(cell_handles(aoi, from), 1);
-        __builtin_prefetch(cell_handles(aoi, to) + to->count, 1);
+        __builtin_prefetch(cell_handles(grid, from), 1);
+        __builtin_prefetch(cell_handles(grid, to) + to->count, 1);
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct removal *removal = &removals[i];
-        seat_leave(aoi, removal->from, removal->handle);
-        CHECK(cell_add(aoi, removal->to.page, removal->to.cell, removal->handle));
+        seat_leave(grid, removal->from, removal->handle);
+        CHECK(cell_add(grid, removal->to.page, removal->to.cell, removal->handle));
     }
 }
 
-void crossers_reseat(struct aoi *aoi)
+void crossers_reseat(struct grid *grid)
 {
     enum { REMOVALS_MOST = 32 };
     struct removal removals[REMOVALS_MOST];
     uint32_t count = 0;
-    for (uint32_t handle = 0; handle < aoi->high; handle++) {
-        const struct body *body = &aoi->bodies[handle];
+    for (uint32_t handle = 0; handle < grid->high; handle++) {
+        const struct body *body = &grid->bodies[handle];
         if (!(body->step_x | body->step_y)) continue;
-        struct position next = staged_of(aoi, handle);
-        if (!x_cells_differ(aoi, body->x, next.x) && !y_cells_differ(aoi, body->y, next.y)) continue;
-        removal_prepare(aoi, &removals[count++], handle, next);
+        struct position next = staged_of(grid, handle);
+        if (!x_cells_differ(grid, body->x, next.x) && !y_cells_differ(grid, body->y, next.y)) continue;
+        removal_prepare(grid, &removals[count++], handle, next);
         if (count < REMOVALS_MOST) continue;
-        removals_do(aoi, removals, count);
+        removals_do(grid, removals, count);
         count = 0;
     }
-    removals_do(aoi, removals, count);
+    removals_do(grid, removals, count);
 }
 
-void moves_commit(struct aoi *aoi)
+void moves_commit(struct grid *grid)
 {
-    for (uint32_t handle = 0; handle < aoi->high; handle++) {
-        struct body *body = &aoi->bodies[handle];
+    for (uint32_t handle = 0; handle < grid->high; handle++) {
+        struct body *body = &grid->bodies[handle];
         if (__builtin_expect(body->step_x == STEP_JUMP, 0)) {
-            mover_commit(aoi, handle);
+            mover_commit(grid, handle);
             continue;
         }
         body->x += body->step_x;
         body->y += body->step_y;
         body->step_x = body->step_y = 0;
     }
-    if (aoi->z) memcpy(aoi->z, aoi->z_next, aoi->high * sizeof *aoi->z);
+    if (grid->z) memcpy(grid->z, grid->z_next, grid->high * sizeof *grid->z);
 }
 
 /* A join looks at everybody, whoever moves; it pays from about every eighth on. */
-static bool join_pays(const struct aoi *aoi)
+static bool join_pays(const struct grid *grid)
 {
-    return aoi->options.mode == AOI_RADIUS && !z_matters(aoi) && aoi->staged > aoi->count / 8;
+    return grid->options.mode == AOI_RADIUS && !z_matters(grid) && grid->staged > grid->count / 8;
 }
 
 /* The tick of blocks packs cell numbers into 16 bits. Differences of neighbours' are exact all the same, but for those
  * of jumps across a vast world. */
-static bool block_pays(const struct aoi *aoi)
+static bool block_pays(const struct grid *grid)
 {
-    bool vast = aoi->cells_x > UINT16_MAX || aoi->cells_y > UINT16_MAX;
-    return aoi->options.mode == AOI_BLOCK && !z_matters(aoi) && !(vast && aoi->jump_count);
+    bool vast = grid->cells_x > UINT16_MAX || grid->cells_y > UINT16_MAX;
+    return grid->options.mode == AOI_BLOCK && !z_matters(grid) && !(vast && grid->jump_count);
 }
 
 /* The general way: any mode, z, radii and distances, one mover after the other. */
-static void tick_movers(struct aoi *aoi)
+static void tick_movers(struct grid *grid)
 {
-    movers_note(aoi);
-    for (size_t i = 0; i < aoi->mover_count; i++) mover_scan(aoi, aoi->movers[i], UNSEES, false);
-    for (size_t i = 0; i < aoi->mover_count; i++) mover_reseat(aoi, aoi->movers[i]);
-    for (size_t i = 0; i < aoi->mover_count; i++) mover_scan(aoi, aoi->movers[i], SEES, false);
-    for (size_t i = 0; i < aoi->mover_count; i++) mover_commit(aoi, aoi->movers[i]);
+    movers_note(grid);
+    for (size_t i = 0; i < grid->mover_count; i++) mover_scan(grid, grid->movers[i], UNSEES, false);
+    for (size_t i = 0; i < grid->mover_count; i++) mover_reseat(grid, grid->movers[i]);
+    for (size_t i = 0; i < grid->mover_count; i++) mover_scan(grid, grid->movers[i], SEES, false);
+    for (size_t i = 0; i < grid->mover_count; i++) mover_commit(grid, grid->movers[i]);
 }
 
-void aoi_tick(struct aoi *aoi, aoi_sink *sink, void *context)
+void grid_tick(struct aoi *aoi, aoi_sink *sink, void *context)
 {
-    aoi->emitter.sink = sink;
-    aoi->emitter.context = context;
-    if (block_pays(aoi)) {
-        tick_block(aoi);
-    } else if (join_pays(aoi)) {
-        tick_join(aoi);
+    struct grid *grid = grid_of(aoi);
+    grid->emitter.sink = sink;
+    grid->emitter.context = context;
+    if (block_pays(grid)) {
+        tick_block(grid);
+    } else if (join_pays(grid)) {
+        tick_join(grid);
     } else {
-        tick_movers(aoi);
+        tick_movers(grid);
     }
-    aoi->jump_count = 0;
-    aoi->staged = 0;
-    copies_age(aoi);
-    pages_sweep(aoi);
+    grid->jump_count = 0;
+    grid->staged = 0;
+    copies_age(grid);
+    pages_sweep(grid);
 }

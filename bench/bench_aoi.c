@@ -207,9 +207,10 @@ static void world_open(struct scene *w)
                                   .max_x = WORLD,
                                   .max_y = WORLD,
                                   .z_range = UINT32_MAX,
-                                  .capacity = w->count};
+                                  .capacity = w->count,
+                                  .direct = true};
     check_error(aoi_create(&options, &w->aoi));
-    if (w->flags->plain) aoi_kernels_limit(w->aoi, KERNELS_PLAIN);
+    if (w->flags->plain) grid_kernels_limit(grid_of(w->aoi), KERNELS_PLAIN);
     textbook_open(&w->textbook, w->radius_mode, CELL, CELL, CELLS, count_pair);
     w->textbook.context = &w->tally;
     w->tally.aoi = w->aoi;

@@ -63,7 +63,8 @@ static void world_open(struct cellserver *cs, const struct world *world)
                                   .radius_max = (int32_t)world->radius_max,
                                   .hysteresis = (int32_t)world->hysteresis,
                                   .z_range = world->z_range,
-                                  .capacity = cs->options.entities};
+                                  .capacity = cs->options.entities,
+                                  .direct = true};
     CHECK(aoi_create(&options, &cs->aoi) == TERRANE_ERR_OK);
     ghosts_open(cs);
     table_reserve(&cs->entity_index, cs->options.entities);

@@ -43,7 +43,8 @@
     X(VERSION_MISMATCH, version_mismatch, 33, "the protocol version differs")                                          \
     X(ENTITY_REENTERED, entity_reentered, 34,                                                                          \
       "its servers died together; it was entered again from what this gateway knew")                                   \
-    X(DETACHED, detached, 35, "another gateway has attached the entity")
+    X(DETACHED, detached, 35, "another gateway has attached the entity")                                               \
+    X(UNSUPPORTED, unsupported, 36, "the chosen index does not support this")
 
 enum terrane_error {
 #define X(NAME, name, number, text) TERRANE_ERR_##NAME = number,

@@ -57,7 +57,8 @@ static struct aoi_options crowd_options(const struct crowd *crowd)
                                 .max_x = half,
                                 .max_y = half + 5,
                                 .hysteresis = crowd->hysteresis,
-                                .z_range = crowd->z_range};
+                                .z_range = crowd->z_range,
+                                .direct = true};
 }
 
 static int64_t bounded(int64_t v, int64_t low, int64_t high)
@@ -93,7 +94,6 @@ static void crowd_enter(struct oracle *o, const struct crowd *crowd)
         *e = (struct oracle_entity){.live = true, .x = at.x, .y = at.y, .z = at.z, .radius = radius, .layer = layer};
         struct aoi_place place = {.position = at, .radius = radius, .layer = layer};
         ck_assert_int_eq(aoi_enter(o->aoi, (struct entity_id){i + 1}, &place, NULL, NULL, &e->handle), TERRANE_ERR_OK);
-        o->by_handle[e->handle] = (uint32_t)i;
     }
     oracle_check(o, false);
 }
@@ -103,7 +103,7 @@ static void crowd_run(const struct crowd *crowd, size_t count, uint64_t seed, un
     struct oracle o;
     struct aoi_options options = crowd_options(crowd);
     oracle_open(&o, &options, count, seed);
-    aoi_kernels_limit(o.aoi, most);
+    grid_kernels_limit(grid_of(o.aoi), most);
     crowd_enter(&o, crowd);
     for (unsigned tick = 0; tick < ticks; tick++) {
         for (size_t i = 0; i < count; i++) {
@@ -208,6 +208,7 @@ static struct aoi *many_open(enum aoi_mode mode, int32_t hysteresis, uint32_t co
                                   .max_y = 64 * 8192,
                                   .hysteresis = hysteresis,
                                   .z_range = UINT32_MAX,
+                                  .direct = true,
                                   .capacity = count};
     struct aoi *aoi;
     struct oracle draw = {.random = 4711};
@@ -261,6 +262,7 @@ static struct aoi *staging_open(enum aoi_mode mode, int32_t cell_size, uint32_t 
                                   .max_x = half,
                                   .max_y = half,
                                   .z_range = UINT32_MAX,
+                                  .direct = true,
                                   .capacity = count};
     struct oracle draw = {.random = 31};
     struct aoi *aoi;
@@ -306,7 +308,7 @@ START_TEST(staging_many_at_once_is_the_same_as_one_after_the_other)
         struct aoi *aois[3];
         struct oracle draw = {.random = 77};
         for (int i = 0; i < 3; i++) aois[i] = staging_open(variant % 2 ? AOI_RADIUS : AOI_BLOCK, size, COUNT, at);
-        aoi_kernels_limit(aois[2], KERNELS_PLAIN);
+        grid_kernels_limit(grid_of(aois[2]), KERNELS_PLAIN);
         for (int round = 0; round < 6; round++) {
             struct trace traces[3] = {{0}};
             staging_draw(&draw, round, size, COUNT, handles, at);
@@ -343,7 +345,7 @@ START_TEST(plain_and_vector_kernels_report_the_same)
             struct aoi *aoi = many_open(AOI_RADIUS, hysteresis, MANY, at[most]);
             struct oracle draw = {.random = 99};
             uint32_t found[1000];
-            aoi_kernels_limit(aoi, (enum kernels)most);
+            grid_kernels_limit(grid_of(aoi), (enum kernels)most);
             for (int tick = 0; tick < 10; tick++) many_tick(aoi, MANY, at[most], &draw, trace);
             for (int i = 0; i < 300; i++) {
                 size_t count = aoi_query_circle(aoi, at[most][i], (uint32_t)i * 70, -1, found, 1000);
@@ -363,11 +365,16 @@ END_TEST
 /* All stand in one cell; the even and the odd go three cells east and west, and come back. */
 static void part_and_meet(enum aoi_mode mode, enum kernels most, uint32_t count)
 {
-    struct aoi_options options = {
-        .mode = mode, .cell_size = 100, .max_x = 6400, .max_y = 6400, .z_range = UINT32_MAX, .capacity = count};
+    struct aoi_options options = {.mode = mode,
+                                  .cell_size = 100,
+                                  .max_x = 6400,
+                                  .max_y = 6400,
+                                  .z_range = UINT32_MAX,
+                                  .direct = true,
+                                  .capacity = count};
     struct aoi *aoi;
     ck_assert_int_eq(aoi_create(&options, &aoi), TERRANE_ERR_OK);
-    aoi_kernels_limit(aoi, most);
+    grid_kernels_limit(grid_of(aoi), most);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t handle;
         struct aoi_place place = {.position = {.x = 3150, .y = 3120 + (int32_t)(i % 50)}, .radius = 100};
