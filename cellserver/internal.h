@@ -17,6 +17,7 @@
 
 #include "aoi/aoi.h"
 #include "cellserver/cellserver.h"
+#include "cellserver/formers.h"
 #include "cellserver/registry.h"
 #include "cellserver/replica.h"
 #include "cellserver/survey.h"
@@ -183,6 +184,7 @@ struct own_leaf {
     uint64_t level_us;      /* while it waits so: since when all leaves around are level; 0: they are not */
     bool fenced;            /* as of the last tick */
     struct standby_stream standby;
+    struct standby_formers formers;
 };
 
 struct peer {
@@ -542,6 +544,7 @@ void lease_tick(struct cellserver *cs); /* fences fall and rise; before anything
 /* replica.c: this server as the standby of others' leaves (replica.h). */
 void replica_receive(struct cellserver *cs, uint32_t peer, struct standby *m);
 void replica_beat(struct cellserver *cs, uint32_t peer, uint64_t stamp);
+void replica_ended(struct cellserver *cs, uint32_t peer, const struct standby_end *m);
 void replica_ack_tick(struct cellserver *cs);                       /* each tick */
 void replica_flush(struct cellserver *cs);                          /* the end of a step: urgent acks */
 void replica_stands(struct cellserver *cs, struct writer *w);       /* writes heartbeat_stands and its items */

@@ -141,6 +141,7 @@ static bool may_say(enum node_role role, enum message_kind kind)
     case MESSAGE_STANDBY_ACK:
     case MESSAGE_STANDBY_BEAT:
     case MESSAGE_RELEASE:
+    case MESSAGE_STANDBY_END:
     case MESSAGE_REGISTRY: return role == ROLE_CELLSERVER;
     case MESSAGE_SUBSCRIBE:
     case MESSAGE_UNSUBSCRIBE:
@@ -214,6 +215,7 @@ static bool peer_message(struct cellserver *cs, uint32_t at, enum message_kind k
     case MESSAGE_STANDBY_BEAT: HANDLE(standby_beat, standby_beat_decode, replica_beat(cs, at, m.stamp));
     case MESSAGE_REGISTRY: HANDLE(registry, registry_decode, registry_received(cs, peer->info.node, &m));
     case MESSAGE_RELEASE: HANDLE(release, release_decode, release_received(cs, at, &m));
+    case MESSAGE_STANDBY_END: HANDLE(standby_end, standby_end_decode, replica_ended(cs, at, &m));
     case MESSAGE_HEARTBEAT: HANDLE(heartbeat, heartbeat_decode, (void)m);
     default: return false;
     }

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 
 #define ASK_EVERY_US        UINT64_C(1000000) /* for a snapshot, while none comes */
-#define RETIRED_KEEP_US     UINT64_C(1000000) /* or two leases: a copy whose leaf has another standby now */
 #define HELD_MAX            (2u * LIMIT_ENTITIES)
 #define COMMANDS_KEPT_BYTES (1u << 20) /* a leaf, until it is promoted: a lease's worth; then they are refused */
 
@@ -282,25 +281,36 @@ void replica_beat(struct cellserver *cs, uint32_t peer, uint64_t stamp)
     cs->held.due = true;
 }
 
-/* The leaf goes on elsewhere. A successor as its standby may not be level before the primary dies: until it is, nobody
- * is told of anything that is not in our copy, so that is kept for a while and may still be promoted. */
+/* The leaf goes on elsewhere. A successor as its standby may not be level before the primary dies; so our copy is kept,
+ * and may still be promoted, until the primary says that it is (formers.h). */
 static void held_follow(struct cellserver *cs, struct held_leaf *leaf, const struct leaf_owner *owner)
 {
     bool mine = node_id_equal(owner->standby, cs->options.info.node);
     bool same = node_id_equal(owner->primary, leaf->primary);
-    if (owner->epoch < leaf->epoch || (same && mine && leaf->retired_us == 0)) return;
-    if (!same || mine || !leaf->level) {
+    if (owner->epoch < leaf->epoch || (same && mine && !leaf->retired)) return;
+    if (!same || mine || !leaf->level || owner->standby.v == 0) {
         replica_free(cs, leaf);
-    } else if (leaf->retired_us == 0) {
-        leaf->retired_us = cs->now_us;
+    } else if (!leaf->retired) {
+        leaf->retired = true;
         early_refuse(cs, leaf);
     }
+}
+
+void replica_ended(struct cellserver *cs, uint32_t peer, const struct standby_end *m)
+{
+    struct held_leaf *leaf = leaf_of(cs, m->leaf);
+    bool ours = leaf != NULL && !leaf->promoting && node_id_equal(leaf->primary, cs->peers[peer].info.node);
+    if (!ours || m->epoch <= leaf->epoch) {
+        cs->stats.stale++;
+        return;
+    }
+    replica_free(cs, leaf);
 }
 
 bool replica_is_ending(const struct cellserver *cs)
 {
     for (uint32_t i = 0; i < cs->held.count; i++) {
-        if (cs->held.leaves[i].retired_us != 0 || cs->held.leaves[i].promoting) return true;
+        if (cs->held.leaves[i].retired || cs->held.leaves[i].promoting) return true;
     }
     return false;
 }
@@ -341,7 +351,7 @@ static uint32_t acks_write(struct cellserver *cs, struct node_id primary, struct
     uint32_t count = 0, kept = 0;
     for (uint32_t i = 0; i < s->count; i++) {
         struct held_leaf *leaf = &s->leaves[i];
-        if (!leaf->used || leaf->promoting || leaf->retired_us != 0 || !node_id_equal(leaf->primary, primary)) continue;
+        if (!leaf->used || leaf->promoting || leaf->retired || !node_id_equal(leaf->primary, primary)) continue;
         if (leaf->ask) {
             leaf->ask = false;
             const struct leaf_owner *owner = ownership_leaf(&cs->map, leaf->key);
@@ -387,12 +397,8 @@ void replica_flush(struct cellserver *cs)
 
 void replica_ack_tick(struct cellserver *cs)
 {
-    uint64_t keep_us = 2 * cs->lease_us > RETIRED_KEEP_US ? 2 * cs->lease_us : RETIRED_KEEP_US;
     for (uint32_t i = 0; i < cs->held.count; i++) {
         struct held_leaf *leaf = &cs->held.leaves[i];
-        if (leaf->used && leaf->retired_us != 0 && !leaf->promoting && cs->now_us - leaf->retired_us >= keep_us) {
-            replica_free(cs, leaf);
-        }
         bool waits = leaf->used && !leaf->level && !leaf->promoting && !leaf->incoming.active;
         if (!waits || cs->now_us - leaf->asked_us < ASK_EVERY_US) continue;
         leaf->ask = true;

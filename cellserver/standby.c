@@ -484,6 +484,7 @@ void standby_acked(struct cellserver *cs, uint32_t peer, struct standby_ack *m)
             dirty(cs, s);
         } else if (item.seq > s->acked) {
             s->acked = item.seq;
+            if (level(s)) formers_end(cs, leaf);
         }
         standby_release(cs, leaf);
     }
@@ -540,9 +541,11 @@ void standby_sync(struct cellserver *cs)
         struct node_id node = alone ? NODE_NONE : owner->standby;
         bool same = node_id_equal(node, leaf->standby.node);
         if (node.v == 0 && !same) {
+            leaf->formers.count = 0;
             stream_forget(cs, i);
             standby_release(cs, i);
         } else if (node.v != 0 && !(same && leaf->standby.epoch == leaf->epoch)) {
+            if (!same && leaf->standby.node.v != 0) formers_note(&leaf->formers, leaf->standby.node);
             stream_begin(cs, i, node);
         }
     }

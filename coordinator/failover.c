@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #define COPY_WAIT_US UINT64_C(1000000) /* a server that is heard has told by then what it stands by for */
+#define LAST_US      UINT64_C(250000)  /* the last words of a dead server have come by then to those who hear us */
 
 enum fate member_fate(const struct coordinator *c, uint32_t index)
 {
@@ -34,7 +35,8 @@ static bool may_be_level(struct coordinator *c, struct leaf *leaf, uint32_t stan
     if (leaf->lost_us == 0) leaf->lost_us = c->now_us;
     bool heard = s->state == MEMBER_ACTIVE && !s->lapsed;
     uint64_t until_us = leaf->lost_us + (heard ? COPY_WAIT_US : ORPHAN_US);
-    if (c->now_us >= until_us || (heard && s->lists_us > leaf->lost_us)) return false;
+    /* Lists that were on their way may be older than what makes it level. */
+    if (c->now_us >= until_us || (heard && s->lists_us > leaf->lost_us + LAST_US)) return false;
     c->awaits_level = true;
     assign_at(c, until_us);
     return true;

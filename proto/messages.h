@@ -49,6 +49,7 @@
     X(STANDBY_ACK, standby_ack, 36, SURE)   /* standby -> primary */                                                   \
     X(STANDBY_BEAT, standby_beat, 37, FAST) /* primary -> standby */                                                   \
     X(RELEASE, release, 38, SURE)           /* former primary -> new one: I serve that leaf no more */                 \
+    X(STANDBY_END, standby_end, 56, SURE)   /* primary -> former standby: forget your copy */                          \
     X(REGISTRY, registry, 39, SURE)         /* cell server <-> cell server: who has which entity (registry.h) */       \
     X(ATTACH, attach, 46, SURE)             /* gateway -> owner: that entity is mine from now on */                    \
     X(ATTACHED, attached, 47, SURE)         /* owner -> gateway: what it is; then RESULT */                            \
@@ -383,6 +384,10 @@ struct release {
     uint32_t epoch;
     uint64_t seq; /* the last one of its standby stream to the receiver; 0: there was none */
 };
+struct standby_end {
+    struct quadkey leaf;
+    uint32_t epoch; /* under which another standby is level */
+};
 struct death {
     struct node_id node;
 };
@@ -455,6 +460,8 @@ void standby_beat_encode(struct writer *w, const struct standby_beat *m);
 enum terrane_error standby_beat_decode(struct cursor c, struct standby_beat *m) TERRANE_MUST_CHECK;
 void release_encode(struct writer *w, const struct release *m);
 enum terrane_error release_decode(struct cursor c, struct release *m) TERRANE_MUST_CHECK;
+void standby_end_encode(struct writer *w, const struct standby_end *m);
+enum terrane_error standby_end_decode(struct cursor c, struct standby_end *m) TERRANE_MUST_CHECK;
 void death_encode(struct writer *w, const struct death *m);
 enum terrane_error death_decode(struct cursor c, struct death *m) TERRANE_MUST_CHECK;
 void drain_encode(struct writer *w, const struct drain *m);

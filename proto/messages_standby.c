@@ -1,4 +1,4 @@
-/* Between a leaf's primary and its standby: STANDBY, STANDBY_ACK, STANDBY_BEAT, RELEASE. */
+/* Between a leaf's primary and its standby: STANDBY, STANDBY_ACK, STANDBY_BEAT, STANDBY_END, RELEASE. */
 #include "proto/codec.h"
 
 #define MOVE_FIELDS 5u
@@ -203,5 +203,20 @@ enum terrane_error release_decode(struct cursor c, struct release *m)
     m->leaf = quadkey_read(&c);
     m->epoch = word_read(&c);
     m->seq = number_read(&c);
+    return cursor_end(&c);
+}
+
+void standby_end_encode(struct writer *w, const struct standby_end *m)
+{
+    head_write(w, MESSAGE_STANDBY_END, 2);
+    writer_uint(w, m->leaf.v);
+    writer_uint(w, m->epoch);
+}
+
+enum terrane_error standby_end_decode(struct cursor c, struct standby_end *m)
+{
+    head_read(&c, MESSAGE_STANDBY_END, 2);
+    m->leaf = quadkey_read(&c);
+    m->epoch = word_read(&c);
     return cursor_end(&c);
 }

@@ -436,7 +436,7 @@ void forge_message(struct forge *f, struct writer *w)
         forge_command(f, w, kind);
     else if (kind <= MESSAGE_LOOKUP_RESULT)
         forge_view(f, w, kind);
-    else if (kind >= MESSAGE_STANDBY && kind <= MESSAGE_RELEASE)
+    else if ((kind >= MESSAGE_STANDBY && kind <= MESSAGE_RELEASE) || kind == MESSAGE_STANDBY_END)
         forge_standby(f, w, kind);
     else if (kind == MESSAGE_REGISTRY)
         forge_registry(f, w);

@@ -62,6 +62,8 @@ void forge_standby(struct forge *f, struct writer *w, enum message_kind kind)
         forge_ack(f, w);
     else if (kind == MESSAGE_STANDBY_BEAT)
         standby_beat_encode(w, &(struct standby_beat){.stamp = f->stamp += 1000});
+    else if (kind == MESSAGE_STANDBY_END)
+        standby_end_encode(w, &(struct standby_end){forge_leaf(f), 1 + input_choice(f->in, 3)});
     else
         release_encode(w, &(struct release){forge_leaf(f), 1 + input_choice(f->in, 3), input_byte(f->in)});
 }

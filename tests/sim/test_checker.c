@@ -1,6 +1,7 @@
 /* The checker checked: it must find every planted bug, and find nothing without one; and a seed must say the same
  * each time. */
 #include "common/check.h"
+#include "tests/sim/minimise.h"
 #include "tests/sim/run.h"
 #include "tests/unit/suite.h"
 
@@ -53,5 +54,17 @@ START_TEST(a_seed_gives_the_same_trace_each_time)
 }
 END_TEST
 
+START_TEST(a_replay_command_has_all_that_makes_the_run)
+{
+    char text[400];
+    struct plan_options options = {.faults = FAULTS_NET, .standbys = true, .ticks = 150, .servers = 3, .entities = 20};
+    minimise_flags(&options, text, sizeof text);
+    ck_assert_str_eq(text, " --faults net --servers 3 --entities 20 --ticks 150 --standbys");
+    options = (struct plan_options){.faults = FAULTS_DEATHS, .standbys = true, .only = true, .kept = 5};
+    minimise_flags(&options, text, sizeof text);
+    ck_assert_str_eq(text, " --faults deaths --only-faults 1,3"); /* there are always standbys */
+}
+END_TEST
+
 SUITE_MAIN("checker", every_planted_bug_is_found, without_a_plant_the_same_seeds_hold,
-           a_seed_gives_the_same_trace_each_time)
+           a_seed_gives_the_same_trace_each_time, a_replay_command_has_all_that_makes_the_run)

@@ -287,7 +287,21 @@ START_TEST(a_primary_whose_map_is_ahead_of_ours_is_believed)
 }
 END_TEST
 
-START_TEST(another_standby_in_the_map_frees_the_replica_in_a_while_and_refuses_what_still_comes)
+static void end_of(enum stand_peer peer, uint32_t epoch)
+{
+    standby_end_encode(&s.w, &(struct standby_end){.leaf = stand_leaf(0), .epoch = epoch});
+    stand_say(&s, peer, true);
+}
+
+/* That peer has the first message of our leaf 1, a whole copy. */
+static void acks(enum stand_peer peer, uint32_t epoch)
+{
+    standby_ack_begin(&s.w, &(struct standby_ack){.count = 1});
+    standby_ack_add(&s.w, &(struct standby_ack_item){.leaf = stand_leaf(1), .epoch = epoch, .seq = 1});
+    stand_say(&s, peer, true);
+}
+
+START_TEST(a_replaced_standby_keeps_its_copy_until_the_other_is_level_and_refuses_what_still_comes)
 {
     open_rig();
     two_entities();
@@ -301,10 +315,67 @@ START_TEST(another_standby_in_the_map_frees_the_replica_in_a_while_and_refuses_w
     stand_forget(&s);
     stand_change(&s, 0, 7, NULL, NULL);
     ck_assert(stand_acked(&s, 0).refused);
-    for (int i = 0; i < 25; i++) stand_tick(&s);
+    for (int i = 0; i < 200; i++) stand_tick(&s); /* ten seconds: how long a copy takes nobody knows */
+    ck_assert_uint_eq(stand_stats(&s).replicas, 2);
+    end_of(STAND_THIRD, 2);   /* a stranger */
+    end_of(STAND_PRIMARY, 1); /* of our own time */
+    ck_assert_uint_eq(stand_stats(&s).replicas, 2);
+    end_of(STAND_PRIMARY, 2);
     ck_assert_uint_eq(stand_stats(&s).replicas, 0);
     ck_assert_uint_eq(stand_stats(&s).replica_leaves, 0);
     s.map[0] = after;
+    stand_close(&s);
+}
+END_TEST
+
+START_TEST(a_copy_is_out_of_date_as_soon_as_its_leaf_has_no_standby)
+{
+    open_rig();
+    two_entities();
+    s.map[0].epoch = 2;
+    s.map[0].standby = NODE_NONE;
+    stand_map(&s);
+    ck_assert_uint_eq(stand_stats(&s).replicas, 0); /* its primary answers alone */
+    stand_close(&s);
+}
+END_TEST
+
+START_TEST(a_primary_tells_the_former_standby_when_the_present_one_is_level)
+{
+    open_rig();
+    struct leaf_owner *leaf = &s.map[1]; /* ours */
+    leaf->standby = stand_node[STAND_PRIMARY];
+    leaf->epoch = 2;
+    stand_map(&s);
+    acks(STAND_PRIMARY, 2);
+    ck_assert_uint_eq(s.told[STAND_PRIMARY].count[MESSAGE_STANDBY_END], 0); /* there was none before */
+    leaf->standby = stand_node[STAND_THIRD];
+    leaf->epoch = 3;
+    stand_map(&s);
+    for (int i = 0; i < 40; i++) stand_tick(&s);
+    ck_assert_uint_eq(s.told[STAND_PRIMARY].count[MESSAGE_STANDBY_END], 0);
+    acks(STAND_THIRD, 3);
+    ck_assert_uint_eq(s.told[STAND_PRIMARY].count[MESSAGE_STANDBY_END], 1);
+    ck_assert(quadkey_equal(s.told[STAND_PRIMARY].end.leaf, stand_leaf(1)));
+    ck_assert_uint_eq(s.told[STAND_PRIMARY].end.epoch, 3);
+    ck_assert_uint_eq(s.told[STAND_THIRD].count[MESSAGE_STANDBY_END], 0);
+    stand_close(&s);
+}
+END_TEST
+
+START_TEST(who_stood_by_before_and_does_so_again_is_not_told_to_forget)
+{
+    open_rig();
+    struct leaf_owner *leaf = &s.map[1];
+    static const enum stand_peer turns[] = {STAND_PRIMARY, STAND_THIRD, STAND_PRIMARY};
+    for (uint32_t i = 0; i < 3; i++) {
+        leaf->standby = stand_node[turns[i]];
+        leaf->epoch++;
+        stand_map(&s);
+        if (i != 1) acks(turns[i], leaf->epoch); /* the third never gets level */
+    }
+    ck_assert_uint_eq(s.told[STAND_PRIMARY].count[MESSAGE_STANDBY_END], 0);
+    ck_assert_uint_eq(s.told[STAND_THIRD].count[MESSAGE_STANDBY_END], 1);
     stand_close(&s);
 }
 END_TEST
@@ -379,6 +450,9 @@ SUITE_MAIN("cellserver_replica", a_snapshot_is_acked_at_once_and_makes_it_level,
            changes_before_any_snapshot_are_answered_by_asking_for_one, a_standby_that_hears_nothing_asks_every_second,
            a_drop_of_what_is_not_there_is_no_fault, who_is_not_named_by_the_map_is_refused,
            a_primary_whose_map_is_ahead_of_ours_is_believed,
-           another_standby_in_the_map_frees_the_replica_in_a_while_and_refuses_what_still_comes,
+           a_replaced_standby_keeps_its_copy_until_the_other_is_level_and_refuses_what_still_comes,
+           a_copy_is_out_of_date_as_soon_as_its_leaf_has_no_standby,
+           a_primary_tells_the_former_standby_when_the_present_one_is_level,
+           who_stood_by_before_and_does_so_again_is_not_told_to_forget,
            a_higher_epoch_of_the_same_pair_costs_no_snapshot, a_new_primary_begins_anew,
            a_thousand_come_and_go_and_nothing_is_left)

@@ -128,6 +128,15 @@ START_TEST(a_standby_that_is_not_level_is_not_promoted_while_its_server_may_come
 }
 END_TEST
 
+/* What it stands by for is level from now on. */
+static void level_all(struct tester *t)
+{
+    for (uint32_t i = 0; i < 16; i++) {
+        struct leaf_owner leaf = tester_leaf(t, i);
+        if (node_id_equal(leaf.standby, t->info.node)) table_put(&t->level, leaf.leaf.v, leaf.epoch);
+    }
+}
+
 START_TEST(a_standby_that_gets_level_after_the_lapse_takes_over_then)
 {
     static struct fixture f;
@@ -141,13 +150,30 @@ START_TEST(a_standby_that_gets_level_after_the_lapse_takes_over_then)
     a->cut = true;
     fixture_run(&f, 1000 * MS);
     ck_assert_uint_eq(leaves_of(&f, &b->map, b), 8);
-    /* The last of the copy was on its way. */
-    for (uint32_t i = 0; i < 16; i++) {
-        struct leaf_owner leaf = tester_leaf(b, i);
-        if (leaf.standby.v == 102) table_put(&b->level, leaf.leaf.v, leaf.epoch);
-    }
+    level_all(b); /* the last of the copy was on its way */
     fixture_run(&f, 300 * MS);
     ck_assert_uint_eq(leaves_of(&f, &b->map, b), 16);
+    fixture_close(&f);
+}
+END_TEST
+
+START_TEST(lists_that_were_on_their_way_do_not_say_that_a_standby_is_not_level)
+{
+    static struct fixture f;
+    struct coordinator_options options = fixture_protected(2);
+    fixture_open(&f, &options);
+    struct tester *a = tester_join(&f, ROLE_CELLSERVER, "cell-1", 101);
+    struct tester *b = tester_new(&f, ROLE_CELLSERVER, "cell-2", 102);
+    b->unlevel = true;
+    tester_hello(&f, b);
+    fixture_run(&f, 1000 * MS);
+    uint64_t promotions = fixture_stats(&f).promotions;
+    dies(&f, a);
+    fixture_run(&f, 200 * MS); /* b's heartbeats come meanwhile, without the leaves */
+    level_all(b);
+    fixture_run(&f, 300 * MS);
+    ck_assert_uint_eq(leaves_of(&f, &b->map, b), 16);
+    ck_assert_uint_eq(fixture_stats(&f).promotions, promotions + 8);
     fixture_close(&f);
 }
 END_TEST
@@ -369,7 +395,9 @@ END_TEST
 SUITE_MAIN("coordinator_failover", proof_of_death_promotes_the_level_standbys_at_once_in_one_save,
            a_silent_server_is_replaced_by_level_standbys_and_gets_nothing_back_when_it_returns,
            a_standby_that_is_not_level_is_not_promoted_while_its_server_may_come_back,
-           a_standby_that_gets_level_after_the_lapse_takes_over_then, the_only_copy_moves_on_proof_of_death_alone,
+           a_standby_that_gets_level_after_the_lapse_takes_over_then,
+           lists_that_were_on_their_way_do_not_say_that_a_standby_is_not_level,
+           the_only_copy_moves_on_proof_of_death_alone,
            a_level_standby_that_is_silent_keeps_the_only_copy_of_a_dead_server,
            a_dead_standby_is_replaced_and_the_streams_go_on,
            a_death_while_a_save_is_under_way_is_acted_upon_when_it_is_over,

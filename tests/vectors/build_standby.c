@@ -92,6 +92,11 @@ static void release(struct writer *w)
     release_encode(w, &(struct release){.leaf = leaf, .epoch = 4, .seq = 18});
 }
 
+static void end(struct writer *w)
+{
+    standby_end_encode(w, &(struct standby_end){.leaf = leaf, .epoch = 4});
+}
+
 static void death(struct writer *w)
 {
     death_encode(w, &(struct death){.node = {4660}});
@@ -116,6 +121,7 @@ const struct vector_case vector_cases_standby[] = {
     {"standby_ack", "nothing but the stamp", VECTOR_MESSAGE, ack_bare},
     {"standby_beat", "at 61 s", VECTOR_MESSAGE, beat},
     {"release", "of leaf 03", VECTOR_MESSAGE, release},
+    {"standby_end", "of leaf 03", VECTOR_MESSAGE, end},
     {"death", "of node 4660", VECTOR_MESSAGE, death},
     {"drain", "cell-1", VECTOR_MESSAGE, drain},
     {"done", "three leaves to go", VECTOR_MESSAGE, done},

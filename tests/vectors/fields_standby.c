@@ -99,6 +99,16 @@ static enum terrane_error release_fields(struct cursor c, struct text *t)
     return error;
 }
 
+static enum terrane_error end_fields(struct cursor c, struct text *t)
+{
+    struct standby_end m;
+    enum terrane_error error = standby_end_decode(c, &m);
+    if (error != TERRANE_ERR_OK) return error;
+    text_quadkey(t, "leaf", m.leaf);
+    text_uint(t, "epoch", m.epoch);
+    return error;
+}
+
 static enum terrane_error death_fields(struct cursor c, struct text *t)
 {
     struct death m;
@@ -135,6 +145,8 @@ bool standby_fields(enum message_kind kind, struct cursor c, struct text *t, enu
         *error = beat_fields(c, t);
     else if (kind == MESSAGE_RELEASE)
         *error = release_fields(c, t);
+    else if (kind == MESSAGE_STANDBY_END)
+        *error = end_fields(c, t);
     else if (kind == MESSAGE_DEATH)
         *error = death_fields(c, t);
     else if (kind == MESSAGE_DRAIN)
