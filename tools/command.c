@@ -1,13 +1,38 @@
 #include "tools/command.h"
 
 #include "io/program.h"
-#include "tools/cluster.h"
+#include "tools/target.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 static volatile bool *told_to_stop;
+
+/* Whether the word is a flag whose value is the word behind it. */
+static bool takes_next(const char *word, const struct config_field *fields, size_t field_count)
+{
+    for (size_t i = 0; i < field_count; i++)
+        if (strcmp(word + 2, fields[i].name) == 0) return fields[i].kind != CONFIG_BOOL;
+    return false;
+}
+
+/* People write flags behind what they are about, too: brings them to the front, each group in its order. */
+static void flags_first(const struct config_field *fields, size_t field_count, int argc, char **argv)
+{
+    int front = 1;
+    for (int at = 1; at < argc && strcmp(argv[at], "--") != 0; at++) {
+        if (strncmp(argv[at], "--", 2) != 0) continue;
+        int words = takes_next(argv[at], fields, field_count) ? 2 : 1;
+        if (at + words > argc) return; /* a value is missing: not the operand in front of it */
+        for (int word = 0; word < words; word++, front++) {
+            char *moved = argv[at + word];
+            memmove(&argv[front + 1], &argv[front], (size_t)(at + word - front) * sizeof *argv);
+            argv[front] = moved;
+        }
+        at += words - 1;
+    }
+}
 
 void command_configure(const char *name, const char *summary, const char *operands, const struct config_field *fields,
                        size_t field_count, int argc, char **argv, int *operand)
@@ -18,6 +43,8 @@ void command_configure(const char *name, const char *summary, const char *operan
                             .operands = operands,
                             .fields = fields,
                             .field_count = field_count};
+    bool another_command = operands != NULL && strncmp(operands, "--", 2) == 0;
+    if (operands != NULL && !another_command) flags_first(fields, field_count, argc, argv);
     program_configure(&config, argc, argv, operand);
 }
 
@@ -53,4 +80,13 @@ const char *command_query_urls(const char *name, const char *coordinator, const 
         at += size;
         if (*at == '\0') return query;
     }
+}
+
+void target_refresh(const char *name, const struct target *target, struct cluster *c)
+{
+    enum terrane_error error = cluster_refresh_all(c, (uint32_t)target->patience);
+    if (error == TERRANE_ERR_OK) return;
+    program_fail(name, error == TERRANE_ERR_TIMED_OUT ? EXIT_MISSING : EXIT_NOT_HELD,
+                 "no status from %s: %s; is a coordinator there? (--coordinator, --query)", c->query_url,
+                 terrane_error_text(error));
 }

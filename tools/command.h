@@ -12,7 +12,8 @@ int command_watch(int argc, char **argv);
 int command_agent(int argc, char **argv);
 int command_drain(int argc, char **argv);
 
-/* config_read with this process's environment, for a command's table of fields. */
+/* config_read with this process's environment, for a command's table of fields. Flags may also stand between and behind
+ * the operands, unless those are another command ("-- PROGRAM"). */
 void command_configure(const char *name, const char *summary, const char *operands, const struct config_field *fields,
                        size_t field_count, int argc, char **argv, int *operand);
 

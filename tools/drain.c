@@ -2,8 +2,7 @@
 #include "io/loop.h"
 #include "io/program.h"
 #include "proto/messages.h"
-#include "tools/cluster.h"
-#include "tools/command.h"
+#include "tools/target.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,38 +13,17 @@
 #define LOOK_US 100000u
 
 static struct flags {
-    const char *coordinator, *query;
-    uint64_t patience;
-    bool wait, json;
+    struct target target;
+    bool wait;
 } flags;
 
 static const struct config_field fields[] = {
-    {.name = "coordinator",
-     .kind = CONFIG_TEXT,
-     .value = &flags.coordinator,
-     .preset = "tcp://127.0.0.1:7070",
-     .unit = "URL",
-     .help = "The coordinator's inbox; several, separated by commas."},
-    {.name = "query",
-     .kind = CONFIG_TEXT,
-     .value = &flags.query,
-     .preset = "",
-     .unit = "URL",
-     .help = "The coordinators' query sockets; none: the ports behind their inboxes."},
+    TARGET_FIELDS(flags.target, "60000", "One object at the end."),
     {.name = "wait",
      .kind = CONFIG_BOOL,
      .value = &flags.wait,
      .preset = "0",
      .help = "Ends when nothing is left on the server; shows what is."},
-    {.name = "patience",
-     .kind = CONFIG_UINT,
-     .value = &flags.patience,
-     .preset = "60000",
-     .min = 10,
-     .max = 3600000,
-     .unit = "MS",
-     .help = "How long to wait for an answer, and with --wait for the end."},
-    {.name = "json", .kind = CONFIG_BOOL, .value = &flags.json, .preset = "0", .help = "One JSON object at the end."},
 };
 
 static volatile bool stop;
@@ -115,7 +93,7 @@ static void print_progress(const char *server, const struct answer *answer, doub
 
 static struct answer drain(struct cluster *c, const char *server, uint64_t began_us)
 {
-    uint64_t until_us = began_us + flags.patience * 1000;
+    uint64_t until_us = began_us + flags.target.patience * 1000;
     uint32_t shown = UINT32_MAX;
     struct answer answer = {.error = TERRANE_ERR_TIMED_OUT};
     while (!stop) {
@@ -139,23 +117,22 @@ int command_drain(int argc, char **argv)
         "Moves a cell server's regions to others, entity by entity unnoticed, and gives it nothing new, so\n"
         "that it can be stopped. Asking again is fine and says how many regions are left.",
         "SERVER", fields, sizeof fields / sizeof *fields, argc, argv, &operand);
-    if (argc - operand != 1)
-        program_fail(NAME, EXIT_USAGE, "one server's name, as terrane status shows it; flags come before it");
+    if (argc - operand != 1) program_fail(NAME, EXIT_USAGE, "one server's name, as terrane status shows it");
     const char *server = argv[operand];
     if (strlen(server) >= LIMIT_NAME) program_fail(NAME, EXIT_USAGE, "\"%.80s\" is no server's name", server);
     command_heed_signals(&stop);
     struct cluster cluster;
-    cluster_open(&cluster, command_query_urls(NAME, flags.coordinator, flags.query));
+    target_open(NAME, &flags.target, &cluster);
     uint64_t began_us = loop_now_us();
     struct answer answer = drain(&cluster, server, began_us);
     bool drained = answer.error == TERRANE_ERR_OK && answer.done.count == 0;
-    if (flags.json)
+    if (flags.target.json)
         printf("{\"server\":\"%s\",\"accepted\":%s,\"drained\":%s,\"regions_left\":%u,\"seconds\":%.3f}\n", server,
                answer.error == TERRANE_ERR_OK ? "true" : "false", drained ? "true" : "false", answer.done.count,
                (double)(loop_now_us() - began_us) / 1e6);
     if (answer.error == TERRANE_ERR_TIMED_OUT) {
         fprintf(stderr, "%s: no coordinator answers at %s\n", NAME,
-                flags.query[0] != '\0' ? flags.query : flags.coordinator);
+                flags.target.query[0] != '\0' ? flags.target.query : flags.target.coordinator);
         return EXIT_MISSING;
     }
     return answer.error == TERRANE_ERR_OK && (drained || !flags.wait) ? EXIT_WELL : EXIT_NOT_HELD;

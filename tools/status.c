@@ -1,8 +1,7 @@
 /* terrane status: what the coordinator and every cell server say of themselves, with rates. */
 #include "io/loop.h"
 #include "io/program.h"
-#include "tools/cluster.h"
-#include "tools/command.h"
+#include "tools/target.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,25 +13,14 @@
 #define WAIT_LOOK_US 50000u
 
 static struct flags {
-    const char *coordinator, *query;
+    struct target target;
     double interval;
-    uint64_t patience, wait_protected;
-    bool json, regions;
+    uint64_t wait_protected;
+    bool regions;
 } flags;
 
 static const struct config_field fields[] = {
-    {.name = "coordinator",
-     .kind = CONFIG_TEXT,
-     .value = &flags.coordinator,
-     .preset = "tcp://127.0.0.1:7070",
-     .unit = "URL",
-     .help = "The coordinator's inbox; several, separated by commas."},
-    {.name = "query",
-     .kind = CONFIG_TEXT,
-     .value = &flags.query,
-     .preset = "",
-     .unit = "URL",
-     .help = "The coordinators' query sockets; none: the ports behind their inboxes."},
+    TARGET_FIELDS(flags.target, "2000", "One object: the coordinator's answer, each server's, and the rates."),
     {.name = "interval",
      .kind = CONFIG_DOUBLE,
      .value = &flags.interval,
@@ -41,14 +29,6 @@ static const struct config_field fields[] = {
      .max = 3600,
      .unit = "SECONDS",
      .help = "Between the two looks that rates are made from."},
-    {.name = "patience",
-     .kind = CONFIG_UINT,
-     .value = &flags.patience,
-     .preset = "2000",
-     .min = 10,
-     .max = 600000,
-     .unit = "MS",
-     .help = "How long an answer may take."},
     {.name = "regions",
      .kind = CONFIG_BOOL,
      .value = &flags.regions,
@@ -63,11 +43,6 @@ static const struct config_field fields[] = {
      .unit = "MS",
      .help = "First waits, so long at most, until every region has a level standby and every server is heard; exit "
              "code 1 if that does not come. Progress goes to stderr. 0: does not wait."},
-    {.name = "json",
-     .kind = CONFIG_BOOL,
-     .value = &flags.json,
-     .preset = "0",
-     .help = "One JSON object: the coordinator's answer, each server's, and the rates."},
 };
 
 /* What of one server two looks tell: both documents' counts. */
@@ -83,15 +58,6 @@ static struct sample sample_of(const struct cluster_server *s)
                            .bytes = document_count(d, 0, "frame_bytes"),
                            .ticks = document_count(d, 0, "tick"),
                            .late = document_count(d, 0, "ticks_late")};
-}
-
-static void refresh(struct cluster *c)
-{
-    enum terrane_error error = cluster_refresh_all(c, (uint32_t)flags.patience);
-    if (error == TERRANE_ERR_OK) return;
-    program_fail(NAME, error == TERRANE_ERR_TIMED_OUT ? EXIT_MISSING : EXIT_NOT_HELD,
-                 "no status from %s: %s; is a coordinator there? (--coordinator, --query)", c->query_url,
-                 terrane_error_text(error));
 }
 
 /* What keeps the loss of any one server from being unnoticed. */
@@ -290,19 +256,19 @@ int command_status(int argc, char **argv)
     command_configure(NAME, "Shows servers, regions, entities and rates of a running cluster.", NULL, fields,
                       sizeof fields / sizeof *fields, argc, argv, NULL);
     struct cluster cluster;
-    cluster_open(&cluster, command_query_urls(NAME, flags.coordinator, flags.query));
+    target_open(NAME, &flags.target, &cluster);
     if (flags.wait_protected > 0 && !wait_protected(&cluster)) {
         cluster_close(&cluster);
         return EXIT_NOT_HELD;
     }
-    refresh(&cluster);
+    target_refresh(NAME, &flags.target, &cluster);
     uint64_t first_us = loop_now_us();
     uint32_t count = cluster.server_count;
     struct sample *before = calloc(count + 1, sizeof *before);
     if (before == NULL) program_fail(NAME, EXIT_NOT_HELD, "out of memory");
     for (uint32_t i = 0; i < count; i++) before[i] = sample_of(&cluster.servers[i]);
     usleep((useconds_t)(flags.interval * 1e6));
-    refresh(&cluster);
+    target_refresh(NAME, &flags.target, &cluster);
     if (cluster.server_count != count) {
         /* Somebody joined or left between the looks: rates would be of others. */
         free(before);
@@ -311,7 +277,7 @@ int command_status(int argc, char **argv)
         for (uint32_t i = 0; i < cluster.server_count; i++) before[i] = sample_of(&cluster.servers[i]);
     }
     double seconds = (double)(loop_now_us() - first_us) / 1e6;
-    if (flags.json)
+    if (flags.target.json)
         print_json(&cluster, before, seconds);
     else
         print_table(&cluster, before, seconds);

@@ -4,8 +4,7 @@
 #include "io/program.h"
 #include "io/tap.h"
 #include "proto/messages.h"
-#include "tools/cluster.h"
-#include "tools/command.h"
+#include "tools/target.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,25 +15,13 @@
 #define LOOK_US 2000000u
 
 static struct flags {
-    const char *coordinator, *query;
+    struct target target;
     double seconds;
     uint64_t count;
-    bool json;
 } flags;
 
 static const struct config_field fields[] = {
-    {.name = "coordinator",
-     .kind = CONFIG_TEXT,
-     .value = &flags.coordinator,
-     .preset = "tcp://127.0.0.1:7070",
-     .unit = "URL",
-     .help = "The coordinator's inbox; several, separated by commas."},
-    {.name = "query",
-     .kind = CONFIG_TEXT,
-     .value = &flags.query,
-     .preset = "",
-     .unit = "URL",
-     .help = "The coordinators' query sockets; none: the ports behind their inboxes."},
+    TARGET_URL_FIELDS(flags.target),
     {.name = "for",
      .kind = CONFIG_DOUBLE,
      .value = &flags.seconds,
@@ -48,7 +35,11 @@ static const struct config_field fields[] = {
      .value = &flags.count,
      .preset = "0",
      .help = "Ends after so many messages; 0: any number."},
-    {.name = "json", .kind = CONFIG_BOOL, .value = &flags.json, .preset = "0", .help = "One JSON object a message."},
+    {.name = "json",
+     .kind = CONFIG_BOOL,
+     .value = &flags.target.json,
+     .preset = "0",
+     .help = "One JSON object a message."},
 };
 
 static volatile bool stop;
@@ -134,7 +125,7 @@ static void print_moved(struct frame *f)
 
 static void print_frame(const char *topic, struct frame *f, size_t size)
 {
-    if (flags.json) {
+    if (flags.target.json) {
         printf("{\"topic\":\"%s\",\"bytes\":%zu,\"epoch\":%u,\"seq\":%" PRIu64 ",\"tick\":%" PRIu64
                ",\"moved\":%u,\"left\":%u,\"entered\":%u,\"turned\":%u,\"climbed\":%u,\"states\":%u,\"changed\":%u}\n",
                topic, size, f->epoch, f->seq, f->tick, f->moved_count, f->left_count, f->entered_count, f->turned_count,
@@ -161,7 +152,7 @@ static enum terrane_error print_map(const uint8_t *body, size_t size)
     struct map map;
     enum terrane_error error = map_decode(cursor_of(body, size), &map);
     if (error != TERRANE_ERR_OK) return error;
-    if (flags.json)
+    if (flags.target.json)
         printf("{\"topic\":\"map/\",\"bytes\":%zu,\"term\":%" PRIu64 ",\"rev\":%" PRIu64 ",\"base\":%" PRIu64
                ",\"nodes\":%u,\"leaves\":%u,\"gone_nodes\":%u,\"gone_leaves\":%u}\n",
                size + 4, map.term, map.rev, map.base, map.node_count, map.leaf_count, map.gone_node_count,
@@ -197,8 +188,7 @@ static void print_message(const uint8_t *bytes, size_t size)
 static const char *prefix_of(int argc, char **argv, int operand)
 {
     const char *prefix = operand < argc ? argv[operand] : "";
-    if (argc - operand > 1)
-        program_fail(NAME, EXIT_USAGE, "\"%s\": one prefix only; flags come before it", argv[operand + 1]);
+    if (argc - operand > 1) program_fail(NAME, EXIT_USAGE, "\"%s\": one prefix only", argv[operand + 1]);
     bool known = strncmp(prefix, "r/", 2) == 0 || strncmp(prefix, "g/", 2) == 0 || strcmp(prefix, "map/") == 0;
     const char *digits = known ? prefix + 2 : "";
     size_t count = strspn(digits, "0123");
@@ -221,7 +211,7 @@ int command_watch(int argc, char **argv)
     command_heed_signals(&stop);
     struct cluster cluster;
     struct tap *tap;
-    cluster_open(&cluster, command_query_urls(NAME, flags.coordinator, flags.query));
+    target_open(NAME, &flags.target, &cluster);
     if (tap_open(prefix, &tap) != TERRANE_ERR_OK) program_fail(NAME, EXIT_NOT_HELD, "no socket: out of memory");
     uint64_t now_us = loop_now_us(), look_us = now_us, messages = 0;
     uint64_t end_us = flags.seconds > 0 ? now_us + (uint64_t)(flags.seconds * 1e6) : UINT64_MAX;

@@ -36,6 +36,8 @@ with tempfile.TemporaryDirectory() as folder:
         (["watch", "r/9"], "r/9"),
         (["watch", "x"], "x"),
         (["watch", "r/0", "r/1"], "r/1"),
+        (["watch", "r/0", "--for", "soon"], "soon"),
+        (["watch", "r/0", "--for"], "--for"),
         (["swim"], "swim"),
         ([], "Usage"),
     ]
@@ -50,4 +52,6 @@ told = run("status", "--coordinator", "tcp://127.0.0.1:1", "--patience", "100", 
 check(told.returncode == 1 and "no coordinator leads" in told.stderr, f"nothing to protect: {told}")
 told = run("drain", "--coordinator", "tcp://127.0.0.1:1", "--patience", "100", "cell-1")
 check(told.returncode == 3 and "tcp://127.0.0.1:1" in told.stderr, f"no coordinator to drain: {told}")
+told = run("drain", "cell-1", "--coordinator", "tcp://127.0.0.1:1", "--patience", "100")
+check(told.returncode == 3 and "tcp://127.0.0.1:1" in told.stderr, f"flags behind the operand: {told}")
 passed()
