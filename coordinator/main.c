@@ -15,7 +15,7 @@
 
 static struct flags {
     const char *inbox, *query, *feed, *advertise, *http, *name, *world, *leaves;
-    const char *redis, *redis_user, *redis_password;
+    const char *redis, *redis_user, *redis_password, *sentinel_user, *sentinel_password;
     bool storeless, standbys;
     double cell_size, origin_x, origin_y, radius_max, hysteresis, handoff_hysteresis, z_range;
     uint64_t depth, resolution_bits, tick_hz, split_depth, expect_servers, lease_ms, leader_lease_ms;
@@ -85,6 +85,17 @@ static const struct config_field fields[] = {
      .value = &flags.redis_password,
      .preset = "",
      .help = "Its password; better given as the variable, which other users do not see."},
+    {.name = "sentinel-user",
+     .kind = CONFIG_TEXT,
+     .value = &flags.sentinel_user,
+     .preset = "",
+     .unit = "NAME",
+     .help = "The sentinels' user, if not the default one."},
+    {.name = "sentinel-password",
+     .kind = CONFIG_TEXT,
+     .value = &flags.sentinel_password,
+     .preset = "",
+     .help = "Their password; none: they ask for none."},
     {.name = "storeless",
      .kind = CONFIG_BOOL,
      .value = &flags.storeless,
@@ -331,6 +342,8 @@ static void open_store(struct shell *shell, struct sink *sink)
                                     .address = flags.redis,
                                     .user = flags.redis_user,
                                     .password = flags.redis_password,
+                                    .sentinel_user = flags.sentinel_user,
+                                    .sentinel_password = flags.sentinel_password,
                                     .world = flags.world,
                                     .context = shell,
                                     .stored = stored,

@@ -35,8 +35,11 @@ enum store_state { STORE_DOWN, STORE_ASKING, STORE_CONNECTING, STORE_UP };
 struct store {
     struct store_options options;
     struct store_counters counters;
-    char user[128], password[256];
+    struct login {
+        char user[128], password[256];
+    } login, sentinel_login;
     struct store_address address;
+    struct lookup *lookup; /* NULL: the address has no name in it */
     uint32_t place_next;
     struct store_place master; /* where the sentinels say it is */
     char keys[KEYS][96];
@@ -106,6 +109,7 @@ static void store_drop(struct store *s, const char *reason)
     ev_timer_stop(s->options.loop, &s->retry);
     ev_timer_set(&s->retry, seconds(s->backoff_us), 0);
     ev_timer_start(s->options.loop, &s->retry);
+    if (s->lookup != NULL) lookup_start(s->lookup);
     if (s->sent) store_answer(s, TERRANE_ERR_TIMED_OUT);
 }
 
@@ -211,7 +215,7 @@ static void on_auth(redisAsyncContext *redis, void *message, void *unused)
     if (redis != s->redis || reply == NULL) return;
     if (reply->type == REDIS_REPLY_ERROR)
         store_drop(s, reply->str);
-    else
+    else if (s->state == STORE_CONNECTING)
         store_is_up(s);
 }
 
@@ -254,18 +258,18 @@ static void on_connect(const redisAsyncContext *redis, int status)
         store_drop(s, reason);
         return;
     }
-    if (s->state == STORE_ASKING) {
-        (void)redisAsyncCommand(s->redis, on_master, NULL, "SENTINEL get-master-addr-by-name %s", s->address.master);
-        return;
-    }
     /* The first answer counts, not the connection: a stopped server's kernel still accepts. If the command can't be
      * queued no answer comes, and the watchdog ends it. */
-    if (s->user[0] != '\0')
-        (void)redisAsyncCommand(s->redis, on_auth, NULL, "AUTH %s %s", s->user, s->password);
-    else if (s->password[0] != '\0')
-        (void)redisAsyncCommand(s->redis, on_auth, NULL, "AUTH %s", s->password);
-    else
+    bool asks = s->state == STORE_ASKING;
+    const struct login *login = asks ? &s->sentinel_login : &s->login;
+    if (login->user[0] != '\0')
+        (void)redisAsyncCommand(s->redis, on_auth, NULL, "AUTH %s %s", login->user, login->password);
+    else if (login->password[0] != '\0')
+        (void)redisAsyncCommand(s->redis, on_auth, NULL, "AUTH %s", login->password);
+    else if (!asks)
         (void)redisAsyncCommand(s->redis, on_auth, NULL, "PING");
+    if (asks)
+        (void)redisAsyncCommand(s->redis, on_master, NULL, "SENTINEL get-master-addr-by-name %s", s->address.master);
 }
 
 static void on_disconnect(const redisAsyncContext *redis, int status)
@@ -361,27 +365,37 @@ void store_execute(struct store *s, enum store_operation operation, uint64_t tok
     store_send(s);
 }
 
+static bool take_login(struct login *login, const char *user, const char *password)
+{
+    int user_size = snprintf(login->user, sizeof login->user, "%s", user == NULL ? "" : user);
+    int size = snprintf(login->password, sizeof login->password, "%s", password == NULL ? "" : password);
+    return (size_t)user_size < sizeof login->user && (size_t)size < sizeof login->password;
+}
+
 static enum terrane_error take_options(struct store *s, const struct store_options *options, char *fault, size_t room)
 {
     static const char *const parts[KEYS] = {"map", "meta", "servers", "leader"};
-    const char *user = options->user == NULL ? "" : options->user;
-    const char *password = options->password == NULL ? "" : options->password;
     size_t length = options->world == NULL ? 0 : strlen(options->world);
     if (length == 0 || length > WORLD_MAX || strpbrk(options->world, "{}") != NULL) {
         snprintf(fault, room, "the world's name \"%s\" must have 1 to %u characters and no braces",
                  length == 0 ? "" : options->world, WORLD_MAX);
         return TERRANE_ERR_CONFIG;
     }
-    if (strlen(user) >= sizeof s->user || strlen(password) >= sizeof s->password) {
-        snprintf(fault, room, "the store's user or password is too long");
+    if (!take_login(&s->login, options->user, options->password) ||
+        !take_login(&s->sentinel_login, options->sentinel_user, options->sentinel_password)) {
+        snprintf(fault, room, "the user or password of the store or its sentinels is too long");
         return TERRANE_ERR_CONFIG;
     }
-    memcpy(s->user, user, strlen(user) + 1);
-    memcpy(s->password, password, strlen(password) + 1);
     /* The braces make the keys of one world one slot of a cluster, as a script needs it. */
     for (uint32_t i = 0; i < KEYS; i++)
         snprintf(s->keys[i], sizeof s->keys[i], "terrane:{%s}:%s", options->world, parts[i]);
-    return store_address_parse(options->address, &s->address, fault, room);
+    return s->options.resolve(options->address, &s->address, fault, room);
+}
+
+static void found_again(void *context, const struct store_address *address)
+{
+    struct store *s = context;
+    s->address = *address;
 }
 
 enum terrane_error store_open(const struct store_options *options, struct store **out, char *fault, size_t room)
@@ -391,6 +405,7 @@ enum terrane_error store_open(const struct store_options *options, struct store 
     *out = NULL;
     s->options = *options;
     if (s->options.timeout_us == 0) s->options.timeout_us = TIMEOUT_US;
+    if (s->options.resolve == NULL) s->options.resolve = store_address_parse;
     enum terrane_error error = take_options(s, options, fault, room);
     if (error != TERRANE_ERR_OK) {
         free(s);
@@ -402,6 +417,8 @@ enum terrane_error store_open(const struct store_options *options, struct store 
     ev_timer_init(&s->watchdog_connect, on_watchdog_connect, 0, 0);
     ev_timer_init(&s->watchdog_operation, on_watchdog_operation, 0, 0);
     s->retry.data = s->watchdog_connect.data = s->watchdog_operation.data = s;
+    if (s->address.named)
+        s->lookup = lookup_open(s->options.loop, s->options.address, s->options.resolve, found_again, s);
     store_connect(s);
     *out = s;
     return TERRANE_ERR_OK;
@@ -416,6 +433,7 @@ void store_close(struct store *s)
     ev_timer_stop(s->options.loop, &s->retry);
     ev_timer_stop(s->options.loop, &s->watchdog_connect);
     ev_timer_stop(s->options.loop, &s->watchdog_operation);
+    lookup_close(s->lookup);
     value_list_close(&s->arguments);
     value_list_close(&s->values);
     writer_close(&s->answer);

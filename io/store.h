@@ -13,16 +13,19 @@
 #define TERRANE_IO_STORE_H
 
 #include "common/core.h"
+#include "io/lookup.h"
 
 struct store;   /* opaque */
 struct ev_loop; /* libev's */
 
 struct store_options {
     struct ev_loop *loop;
-    const char *address;         /* io/store_address.h; names are looked up once, by store_open */
-    const char *user, *password; /* NULL or "": no AUTH; a password alone is the default user's */
-    const char *world;           /* keys are terrane:{WORLD}:...; 1 to 63 characters, no braces */
-    uint64_t timeout_us;         /* of an operation or a connection attempt; 0: 1,000,000 */
+    const char *address; /* io/store_address.h; names are looked up by store_open, and again when the server is gone */
+    const char *user, *password;                   /* NULL or "": no AUTH; a password alone is the default user's */
+    const char *sentinel_user, *sentinel_password; /* likewise, of the sentinels */
+    lookup_resolve *resolve;                       /* NULL: store_address_parse */
+    const char *world;                             /* keys are terrane:{WORLD}:...; 1 to 63 characters, no braces */
+    uint64_t timeout_us;                           /* of an operation or a connection attempt; 0: 1,000,000 */
     void *context;
     void (*stored)(void *context, uint64_t token, enum terrane_error error, const uint8_t *bytes, size_t size);
     void (*log)(void *context, enum log_level level, const char *line, size_t size); /* logfmt; NULL: nowhere */

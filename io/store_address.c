@@ -30,6 +30,8 @@ bool store_place_numeric(const char *host, const char *port, struct store_place 
 static enum terrane_error look_up(struct store_address *a, const char *host, int port, char *fault, size_t room)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    uint8_t bytes[16];
+    a->named |= inet_pton(AF_INET, host, bytes) != 1 && inet_pton(AF_INET6, host, bytes) != 1;
     int result = getaddrinfo(host, NULL, &hints, &found);
     for (const struct addrinfo *at = found; result == 0 && at != NULL && a->count < STORE_PLACES_MAX;
          at = at->ai_next) {

@@ -4,7 +4,7 @@
  *   unix:PATH                                             the same, on this machine
  *   redis-sentinel://HOST:PORT,HOST:PORT.../MASTER        sentinels that know where MASTER is
  *
- * Names are looked up here, once: later, in the loop, that would block. Memory: a value, nothing to free. */
+ * Names are looked up here, which blocks: in the loop it is lookup.h's work. Memory: a value, nothing to free. */
 #ifndef TERRANE_IO_STORE_ADDRESS_H
 #define TERRANE_IO_STORE_ADDRESS_H
 
@@ -26,6 +26,7 @@ struct store_address {
     struct store_place places[STORE_PLACES_MAX]; /* of the server (all its addresses), or of the sentinels */
     uint32_t count;
     char master[64]; /* "": the places are the server's */
+    bool named;      /* some host was a name, and may mean another address later */
 };
 
 /* `fault` says what is wrong with which part. Errors: ADDRESS. */

@@ -11,6 +11,7 @@ int command_status(int argc, char **argv);
 int command_watch(int argc, char **argv);
 int command_agent(int argc, char **argv);
 int command_drain(int argc, char **argv);
+int command_ready(int argc, char **argv);
 
 /* config_read with this process's environment, for a command's table of fields. Flags may also stand between and behind
  * the operands, unless those are another command ("-- PROGRAM"). */

@@ -17,6 +17,7 @@ static const struct command {
     {"status", "shows servers, regions, entities and rates", command_status},
     {"watch", "shows the frames of a part of the world as they are published", command_watch},
     {"drain", "moves a cell server's regions to others, so that it can be stopped", command_drain},
+    {"ready", "asks a server whether it is ready, for health checks and scripts that wait", command_ready},
     {"agent", "keeps one process running and tells the coordinators at once when it dies", command_agent},
 };
 

@@ -55,10 +55,14 @@ try:
                          "--http", "127.0.0.1:0")
     status, why = coordinator.get("/readyz")
     check(status == 503 and "--expect-servers" in why, f"a coordinator without servers says {status} {why}")
+    told = run("ready", "--http", coordinator.at["http"].removeprefix("http://"))
+    check(told.returncode == 1 and why in told.stdout, f"terrane ready: {told}")
     check(coordinator.get("/healthz") == (200, "alive\n"), "the coordinator is not alive")
 
     servers = [Server("terrane-cellserver", "--coordinator", coordinator.at["inbox"], "--name", f"cell-{i}")
                for i in (1, 2)]
+    told = run("ready", "--http", coordinator.at["http"].removeprefix("http://"), "--wait", "20000")
+    check(told.returncode == 0, f"terrane ready --wait: {told}")
     for server in [coordinator, *servers]:
         await_condition("readiness", server.ready, 20)
         check_names(server)

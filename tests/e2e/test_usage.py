@@ -5,7 +5,7 @@ import tempfile
 
 from cluster import check, passed, run
 
-for command in ["up", "bots", "status", "watch", "drain", "agent"]:
+for command in ["up", "bots", "status", "watch", "drain", "ready", "agent"]:
     told = run(command, "--help")
     check(told.returncode == 0 and f"terrane {command}" in told.stdout, f"{command} --help")
     check(command in run("--help").stdout, f"{command} is not in --help")
@@ -38,6 +38,7 @@ with tempfile.TemporaryDirectory() as folder:
         (["watch", "r/0", "r/1"], "r/1"),
         (["watch", "r/0", "--for", "soon"], "soon"),
         (["watch", "r/0", "--for"], "--for"),
+        (["ready", "--wait", "long"], "long"),
         (["swim"], "swim"),
         ([], "Usage"),
     ]
@@ -54,4 +55,6 @@ told = run("drain", "--coordinator", "tcp://127.0.0.1:1", "--patience", "100", "
 check(told.returncode == 3 and "tcp://127.0.0.1:1" in told.stderr, f"no coordinator to drain: {told}")
 told = run("drain", "cell-1", "--coordinator", "tcp://127.0.0.1:1", "--patience", "100")
 check(told.returncode == 3 and "tcp://127.0.0.1:1" in told.stderr, f"flags behind the operand: {told}")
+told = run("ready", "--http", "127.0.0.1:1")
+check(told.returncode == 1 and "127.0.0.1:1 does not say" in told.stdout, f"nobody to be ready: {told}")
 passed()

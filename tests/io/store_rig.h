@@ -31,7 +31,8 @@ struct rig {
     ev_timer turn;
     pid_t redis;
     int port;
-    char address[128], user[32], password[32];
+    char address[128], user[32], password[32], sentinel_password[32];
+    lookup_resolve *resolve;
     struct store *store;
     uint32_t answers, conflicts_logged, downs_logged;
     uint64_t token;
@@ -146,6 +147,8 @@ static inline void store_begin(struct rig *r)
                                     .address = r->address,
                                     .user = r->user,
                                     .password = r->password,
+                                    .sentinel_password = r->sentinel_password,
+                                    .resolve = r->resolve,
                                     .world = "test",
                                     .timeout_us = TIMEOUT_US,
                                     .context = r,

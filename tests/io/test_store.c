@@ -142,6 +142,41 @@ START_TEST(a_killed_server_fails_operations_and_a_new_one_is_found_again)
 }
 END_TEST
 
+/* Where the name points to; the look-up's thread reads it. */
+static _Atomic int named_port;
+
+static enum terrane_error resolve_name(const char *text, struct store_address *out, char *fault, size_t room)
+{
+    ck_assert_str_eq(text, "redis.example:6379");
+    enum terrane_error error = store_address_parse("127.0.0.1:1", out, fault, room);
+    out->places[0].port = named_port;
+    out->named = true;
+    return error;
+}
+
+START_TEST(a_server_that_comes_back_at_another_address_of_its_name_is_found)
+{
+    static struct rig r;
+    rig_open(&r, "");
+    store_close(r.store);
+    named_port = r.port;
+    r.resolve = resolve_name;
+    snprintf(r.address, sizeof r.address, "redis.example:6379");
+    store_begin(&r);
+    wait_connected(&r, true);
+    redis_end(&r);
+    wait_connected(&r, false);
+    r.port = port_free();
+    redis_start(&r);
+    named_port = r.port;
+    wait_connected(&r, true);
+    ck_assert_int_eq(save(&r, 1, leaf_of("0", 1, 100, "a")), TERRANE_ERR_OK);
+    redis_end(&r); /* and a store that looks up again can be closed */
+    wait_connected(&r, false);
+    rig_close(&r);
+}
+END_TEST
+
 START_TEST(a_stopped_server_times_out_blocks_nobody_and_goes_on_when_it_wakes)
 {
     static struct rig r;
@@ -277,6 +312,7 @@ SUITE_MAIN("store", an_empty_store_loads_as_term_0_and_what_is_saved_is_loaded_a
            a_lower_term_another_leader_a_lower_epoch_and_a_second_owner_of_one_epoch_are_refused,
            an_emptied_store_takes_only_a_whole_map, one_stale_leaf_among_many_refuses_the_whole_save,
            a_killed_server_fails_operations_and_a_new_one_is_found_again,
+           a_server_that_comes_back_at_another_address_of_its_name_is_found,
            a_stopped_server_times_out_blocks_nobody_and_goes_on_when_it_wakes,
            a_password_is_given_and_a_wrong_one_is_told, a_user_with_the_documented_rights_is_enough,
            a_second_operation_under_way_is_refused_and_the_first_is_answered,

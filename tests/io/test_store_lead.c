@@ -220,7 +220,7 @@ static pid_t replica_start(const char *directory, int port, int of)
 }
 
 /* A sentinel writes its file anew, so it gets a directory of its own. */
-static pid_t sentinel_start(const char *directory, int port, int master)
+static pid_t sentinel_start(const char *directory, int port, int master, const char *password)
 {
     char path[96], text[16];
     snprintf(path, sizeof path, "%s/sentinel.conf", directory);
@@ -229,8 +229,8 @@ static pid_t sentinel_start(const char *directory, int port, int master)
     ck_assert_ptr_nonnull(file);
     fprintf(file,
             "bind 127.0.0.1\nlogfile /dev/null\ndir %s\nsentinel monitor world 127.0.0.1 %d 1\n"
-            "sentinel down-after-milliseconds world 300\nsentinel failover-timeout world 3000\n",
-            directory, master);
+            "sentinel down-after-milliseconds world 300\nsentinel failover-timeout world 3000\nrequirepass \"%s\"\n",
+            directory, master, password);
     ck_assert_int_eq(fclose(file), 0);
     return spawn((char *[]){"redis-server", path, "--port", text, "--sentinel", NULL});
 }
@@ -245,7 +245,7 @@ START_TEST(sentinels_are_asked_one_after_another_and_again_after_the_master_fail
     ck_assert_ptr_nonnull(mkdtemp(directory));
     int replica_port = port_free(), sentinel_port = port_free(), nobody = port_free();
     pid_t replica = replica_start(directory, replica_port, r.port),
-          sentinel = sentinel_start(directory, sentinel_port, r.port);
+          sentinel = sentinel_start(directory, sentinel_port, r.port, "");
     wait_told(&r, replica_port, "hget 'terrane:{test}:meta' term | grep -qx 4");
     wait_told(&r, sentinel_port, "sentinel replicas world | grep -qx slave-repl-offset");
 
@@ -277,7 +277,7 @@ START_TEST(sentinels_that_know_no_such_master_are_told_of_and_asked_again)
     store_close(r.store);
     ck_assert_ptr_nonnull(mkdtemp(directory));
     int port = port_free();
-    pid_t sentinel = sentinel_start(directory, port, r.port);
+    pid_t sentinel = sentinel_start(directory, port, r.port, "");
     wait_told(&r, port, "sentinel masters | grep -qx world");
     uint32_t downs = r.downs_logged;
     snprintf(r.address, sizeof r.address, "redis-sentinel://127.0.0.1:%d/other", port);
@@ -288,6 +288,34 @@ START_TEST(sentinels_that_know_no_such_master_are_told_of_and_asked_again)
     char command[96];
     snprintf(command, sizeof command, "sentinel monitor other 127.0.0.1 %d 1", r.port);
     ck_assert_int_eq(tell_redis(port, command), 0);
+    wait_connected(&r, true);
+    ck_assert_int_eq(save(&r, 1, leaf_of("0", 1, 100, "a")), TERRANE_ERR_OK);
+    end(sentinel);
+    snprintf(remove, sizeof remove, "rm -r %s", directory);
+    ck_assert_int_eq(system(remove), 0);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(sentinels_with_a_password_of_their_own_are_given_it)
+{
+    static struct rig r;
+    char directory[] = "/tmp/terrane-sentinel-XXXXXX", remove[64];
+    rig_open(&r, "servers");
+    store_close(r.store);
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    int port = port_free();
+    pid_t sentinel = sentinel_start(directory, port, r.port, "sentinels");
+    wait_told(&r, port, "-a sentinels sentinel masters | grep -qx world");
+    uint32_t downs = r.downs_logged;
+    snprintf(r.address, sizeof r.address, "redis-sentinel://127.0.0.1:%d/world", port);
+    snprintf(r.sentinel_password, sizeof r.sentinel_password, "servers");
+    store_begin(&r);
+    ck_assert_int_eq(save(&r, 1, leaf_of("0", 1, 100, "a")), TERRANE_ERR_STORE_UNAVAILABLE);
+    ck_assert_uint_eq(r.downs_logged, downs + 1);
+    store_close(r.store);
+    snprintf(r.sentinel_password, sizeof r.sentinel_password, "sentinels");
+    store_begin(&r);
     wait_connected(&r, true);
     ck_assert_int_eq(save(&r, 1, leaf_of("0", 1, 100, "a")), TERRANE_ERR_OK);
     end(sentinel);
@@ -325,4 +353,5 @@ SUITE_MAIN("store_lead", the_next_incarnation_at_the_same_place_does_not_wait_an
            a_leader_that_somebody_wrote_by_hand_in_another_form_is_nobody, the_documented_rights_are_enough_to_lead,
            malformed_questions_and_answers_are_refused, a_server_that_becomes_a_replica_is_left,
            sentinels_are_asked_one_after_another_and_again_after_the_master_failed,
-           sentinels_that_know_no_such_master_are_told_of_and_asked_again, wrong_addresses_of_sentinels_are_explained)
+           sentinels_that_know_no_such_master_are_told_of_and_asked_again,
+           sentinels_with_a_password_of_their_own_are_given_it, wrong_addresses_of_sentinels_are_explained)
