@@ -6,7 +6,8 @@
 
 #define CAPACITY_MAX (1u << 30)
 
-static const struct aoi_index *const indexes[] = {&index_brute, &index_grid};
+static const struct aoi_index *const indexes[] = {&index_brute,  &index_bvh,      &index_grid,
+                                                  &index_octree, &index_quadtree, &index_rtree};
 #define INDEX_COUNT (sizeof indexes / sizeof *indexes)
 
 const struct aoi_index_info *aoi_index_list(size_t at)

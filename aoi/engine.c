@@ -47,6 +47,7 @@ static bool tables_resize(struct engine *e, uint32_t capacity)
 {
     if (!column_resize(&e->motes, capacity, sizeof *e->motes)) return false;
     if (!column_resize(&e->ids, capacity, sizeof *e->ids)) return false;
+    if (!column_resize(&e->slots, capacity, sizeof *e->slots)) return false;
     if (e->next && !column_resize(&e->next, capacity, sizeof *e->next)) return false;
     table_reserve(&e->handles, capacity);
     e->capacity = capacity;
@@ -98,6 +99,7 @@ static void engine_destroy(struct aoi *aoi)
     free(e->found.handles);
     free(e->motes);
     free(e->ids);
+    free(e->slots);
     free(e->next);
     free(e->free);
     free(e->movers);
@@ -297,9 +299,14 @@ static enum terrane_error engine_set_layer(struct aoi *aoi, uint32_t handle, uin
     struct mote before = e->motes[handle], after = before;
     after.layer = layer;
     if (layer == before.layer) return TERRANE_ERR_OK;
+    /* For a moment it is in both layers; the slot is that of the old one until it has left. */
+    uint32_t old_slot = e->slots[handle];
     if (!stratum_add(e, layer, handle)) return TERRANE_ERR_MEMORY;
+    uint32_t new_slot = e->slots[handle];
+    e->slots[handle] = old_slot;
     if (sink || e->hysteresis) change_collect(e, handle, &before, &after);
     stratum_remove(e, handle);
+    e->slots[handle] = new_slot;
     e->motes[handle].layer = layer;
     change_tell(e, handle, sink, context);
     return TERRANE_ERR_OK;

@@ -109,6 +109,7 @@ struct engine {
     struct cells cells; /* of options.cell_size */
     struct mote *motes; /* by handle */
     struct entity_id *ids;
+    uint32_t *slots;       /* by handle, the structure's own: where it has put it */
     struct position *next; /* where those who are staged will be; during a tick, from the middle on, where they were */
     uint32_t capacity, high, count;
     uint32_t *free; /* handles given back */

@@ -66,7 +66,7 @@ void retell_close(struct aoi *aoi);
 
 /* ---- the indexes ---- */
 
-extern const struct aoi_index index_brute, index_grid;
+extern const struct aoi_index index_brute, index_bvh, index_grid, index_octree, index_quadtree, index_rtree;
 
 /* Whether dx^2 + dy^2 + dz^2 <= r^2, for gaps and radii below 2^32, without overflow. */
 static inline bool within_sphere(uint64_t dx, uint64_t dy, uint64_t dz, uint64_t r)
