@@ -42,20 +42,21 @@ static void moved(void *argument)
     c->wake(c->context);
 }
 
-static int dial(struct caller *c)
+static int dial(struct caller *c, uint32_t redial_ms)
 {
     nng_dialer dialer;
     int error = nng_req0_open(&c->socket);
     if (error != 0) return error;
     error = nng_socket_set_size(c->socket, NNG_OPT_RECVMAXSZ, LIMIT_PACKET_BYTES);
     if (error == 0) error = nng_socket_set_ms(c->socket, NNG_OPT_RECONNMINT, 10);
-    if (error == 0) error = nng_socket_set_ms(c->socket, NNG_OPT_RECONNMAXT, 100);
+    if (error == 0) error = nng_socket_set_ms(c->socket, NNG_OPT_RECONNMAXT, (nng_duration)redial_ms);
     if (error == 0) error = nng_dial(c->socket, c->url, &dialer, NNG_FLAG_NONBLOCK);
     if (error != 0) nng_close(c->socket); /* nobody was ever connected: closing is safe */
     return error;
 }
 
-enum terrane_error caller_open(const char *url, void (*wake)(void *context), void *context, struct caller **out)
+enum terrane_error caller_open(const char *url, uint32_t redial_ms, void (*wake)(void *context), void *context,
+                               struct caller **out)
 {
     *out = NULL;
     if (strlen(url) >= LIMIT_URL) return TERRANE_ERR_ADDRESS;
@@ -66,7 +67,7 @@ enum terrane_error caller_open(const char *url, void (*wake)(void *context), voi
     c->context = context;
     int error = nng_aio_alloc(&c->aio, moved, c);
     if (error == 0) {
-        error = dial(c);
+        error = dial(c, redial_ms);
         if (error == 0) {
             *out = c;
             return TERRANE_ERR_OK;

@@ -13,8 +13,9 @@
 
 struct caller; /* opaque */
 
-/* `wake` is called from a thread of nng's when there may be news. Errors: ADDRESS (the url is malformed), MEMORY. */
-enum terrane_error caller_open(const char *url, void (*wake)(void *context), void *context,
+/* `wake` is called from a thread of nng's when there may be news. Where nobody listens it dials again after redial_ms
+ * at the latest. Errors: ADDRESS (the url is malformed), MEMORY. */
+enum terrane_error caller_open(const char *url, uint32_t redial_ms, void (*wake)(void *context), void *context,
                                struct caller **out) TERRANE_MUST_CHECK;
 const char *caller_url(const struct caller *c);
 /* True: no question is open. */

@@ -16,6 +16,7 @@
 /* A coordinator that does not lead, or has no store, says so at once: it is asked again a little later. */
 #define AGAIN_US      20000u
 #define AGAIN_US_MOST 1000000u
+#define REDIAL_MS     100u
 
 struct line {
     struct caller *caller;
@@ -54,7 +55,7 @@ static enum terrane_error add_line(struct reports *r, const char *url, size_t si
     if (strncmp(text, "tcp://", 6) != 0) return TERRANE_ERR_ADDRESS;
     struct line *l = &r->lines[r->line_count];
     *l = (struct line){.wait_us = AGAIN_US};
-    enum terrane_error error = caller_open(text, ring, r, &l->caller);
+    enum terrane_error error = caller_open(text, REDIAL_MS, ring, r, &l->caller);
     if (error == TERRANE_ERR_OK) r->line_count++;
     return error;
 }
