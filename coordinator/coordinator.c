@@ -160,6 +160,11 @@ uint64_t coordinator_deadline_us(const struct coordinator *c)
     return keep_us < due_us ? keep_us : due_us;
 }
 
+void coordinator_show_console(struct coordinator *c, const char *http_url)
+{
+    snprintf(c->http_url, sizeof c->http_url, "%s", http_url);
+}
+
 void coordinator_stats(const struct coordinator *c, struct coordinator_stats *out)
 {
     *out = c->stats;

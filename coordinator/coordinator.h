@@ -63,4 +63,16 @@ const char *coordinator_unready(const struct coordinator *c);
 void coordinator_leaves(const struct coordinator *c, void (*each)(void *context, const struct leaf_owner *leaf),
                         void *context);
 
+/* For the console. Appends one object: the world's constants, who leads, the servers, and the regions as
+ * [quadkey, epoch, since, primary, standby, level, owned], in quadkey order; primary and standby are places in the list
+ * of servers, or null. One that does not lead knows no servers. */
+void coordinator_picture(struct coordinator *c, struct writer *json);
+/* Calls `each` for every cell server that is a member. */
+void coordinator_servers(const struct coordinator *c, void (*each)(void *context, const struct node_info *server),
+                         void *context);
+/* Who leads, as the store said last. False: nobody, or there is no store. */
+bool coordinator_leader(const struct coordinator *c, struct node_id *node, char inbox_url[LIMIT_URL]);
+/* Where its own console is, for STATUS: "" if nowhere. Called once, before the first step. */
+void coordinator_show_console(struct coordinator *c, const char *http_url);
+
 #endif

@@ -7,7 +7,7 @@
  *   keep.c         loading, saving, back-off                         map.c       telling the map, whole or changes
  *   lead.c         which of several coordinators leads; reports that know more than the map
  *   admin.c        the query lane: DEATH, DRAIN                      status.c    STATUS as JSON
- *   coordinator.c  open, close, step
+ *   picture.c      the map for the console                    coordinator.c  open, close, step
  *
  * How a change goes: members.c notes who came and went; assign.c turns that, while no save is under way, into `next`
  * of each leaf that changes; keep.c writes these and the servers' data to the store, and repeats the very same bytes
@@ -148,6 +148,7 @@ struct coordinator {
     bool ready;
     bool led;           /* this leadership has loaded the map */
     uint64_t settle_us; /* nothing is told before */
+    char http_url[LIMIT_URL];
     struct coordinator_stats stats;
     uint64_t refused[ERRORS_MAX]; /* by error */
     uint64_t log_window_us;

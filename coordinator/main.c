@@ -1,4 +1,5 @@
 /* terrane-coordinator: the coordinator's core tied to nng, libev, Redis and this process's clock. */
+#include "console/console.h"
 #include "coordinator/coordinator.h"
 #include "io/probe.h"
 #include "io/program.h"
@@ -304,12 +305,25 @@ static void neighbour_url(char *url, const char *inbox, uint64_t offset)
     program_url(PROGRAM, url, host, strtoul(colon + 1, NULL, 10), offset);
 }
 
-static struct shell *open_shell(struct sink *sink)
+/* Where the coordinator's log goes: to standard error, and to the console once there is one. */
+struct listeners {
+    struct sink sink;
+    struct console *console;
+};
+
+static void log_line(void *context, enum log_level level, const char *line, size_t size)
+{
+    struct listeners *l = context;
+    sink_write(&l->sink, level, line, size);
+    if (l->console != NULL) console_note(l->console, level, line, size);
+}
+
+static struct shell *open_shell(struct listeners *listeners)
 {
     char query[LIMIT_URL], feed[LIMIT_URL];
     neighbour_url(query, flags.inbox, 1);
     neighbour_url(feed, flags.inbox, 2);
-    struct shell_options options = {.log = sink_log(sink)};
+    struct shell_options options = {.log = {.context = listeners, .write = log_line}};
     options.link = (struct link_options){.inbox_url = flags.inbox,
                                          .query_url = flags.query[0] != '\0' ? flags.query : query,
                                          .feed_urls = {flags.feed[0] != '\0' ? flags.feed : feed},
@@ -331,12 +345,7 @@ static void execute(void *store, enum store_operation operation, uint64_t token,
     store_execute(store, operation, token, bytes, size);
 }
 
-static void log_store(void *sink, enum log_level level, const char *line, size_t size)
-{
-    sink_write(sink, level, line, size);
-}
-
-static void open_store(struct shell *shell, struct sink *sink)
+static void open_store(struct shell *shell, struct listeners *listeners)
 {
     struct store_options options = {.loop = loop_ev(shell_loop(shell)),
                                     .address = flags.redis,
@@ -347,8 +356,8 @@ static void open_store(struct shell *shell, struct sink *sink)
                                     .world = flags.world,
                                     .context = shell,
                                     .stored = stored,
-                                    .log = log_store,
-                                    .log_context = sink};
+                                    .log = log_line,
+                                    .log_context = listeners};
     struct store *store;
     char fault[256];
     if (store_open(&options, &store, fault, sizeof fault) != TERRANE_ERR_OK)
@@ -386,7 +395,9 @@ static const char *unready(const void *core)
     return coordinator_unready(core);
 }
 
-static struct http *open_http(struct shell *shell, const void *core)
+/* The url at which metrics, health and console are; "" for none. */
+static const char *open_http(struct shell *shell, struct coordinator *core, const struct world *world,
+                             struct listeners *listeners)
 {
     struct probe_options options = {.program = PROGRAM,
                                     .version = TERRANE_VERSION,
@@ -398,7 +409,13 @@ static struct http *open_http(struct shell *shell, const void *core)
     char fault[320];
     if (probe_open(&options, &http, fault, sizeof fault) != TERRANE_ERR_OK)
         program_fail(PROGRAM, EXIT_USAGE, "--http: %s", fault);
-    return http;
+    if (http == NULL) return "";
+    struct console_options console = {
+        .loop = loop_ev(shell_loop(shell)), .http = http, .coordinator = core, .world = *world};
+    if (console_open(&console, &listeners->console) != TERRANE_ERR_OK)
+        program_fail(PROGRAM, EXIT_NOT_HELD, "no memory for the console");
+    coordinator_show_console(core, http_url(http));
+    return http_url(http);
 }
 
 int main(int argc, char **argv)
@@ -420,23 +437,23 @@ int main(int argc, char **argv)
     char fault[256];
     if (coordinator_check(&options, fault, sizeof fault) != TERRANE_ERR_OK)
         program_fail(PROGRAM, EXIT_USAGE, "%s", fault);
-    struct sink sink = {.fd = STDERR_FILENO,
-                        .program = PROGRAM,
-                        .style = (enum log_style)flags.log_format,
-                        .level = (enum log_level)flags.log_level};
-    struct shell *shell = open_shell(&sink);
+    struct listeners listeners = {.sink = {.fd = STDERR_FILENO,
+                                           .program = PROGRAM,
+                                           .style = (enum log_style)flags.log_format,
+                                           .level = (enum log_level)flags.log_level}};
+    struct shell *shell = open_shell(&listeners);
     program_identify(&options.info, flags.name, shell_urls(shell), 1);
 
     struct coordinator *coordinator;
     if (coordinator_open(&options, &coordinator) != TERRANE_ERR_OK)
         program_fail(PROGRAM, EXIT_USAGE, "these options make no coordinator");
     free(leaves);
-    if (!flags.storeless) open_store(shell, &sink);
-    struct http *http = open_http(shell, coordinator);
+    if (!flags.storeless) open_store(shell, &listeners);
+    const char *url = open_http(shell, coordinator, &options.world, &listeners);
     shell_start(shell,
                 &(struct shell_core){
                     .core = coordinator, .step = step, .deadline_us = deadline_us, .close = give_back, .closed = left});
-    program_ready(PROGRAM, &options.info, http != NULL ? http_url(http) : "");
+    program_ready(PROGRAM, &options.info, url);
     shell_run(shell);
     program_leave(shell, EXIT_WELL);
 }

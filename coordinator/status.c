@@ -151,6 +151,7 @@ void coordinator_status_write(struct coordinator *c)
     json_key(w, "role"), json_text(w, "coordinator");
     put_node(c, &c->options.info);
     put_sockets(c, &c->options.info);
+    json_key(w, "http"), json_text(w, c->http_url);
     json_key(w, "world"), json_world(w, &c->options.world);
     json_key(w, "term"), json_uint(w, stats.term);
     json_key(w, "rev"), json_uint(w, stats.rev);

@@ -16,6 +16,7 @@
 #define START_MS   15000
 #define USUAL_PORT 7070u
 #define PORTS_EACH 3u /* a coordinator's: inbox, queries, map/ */
+#define HTTP_PORT  7080u
 
 static bool fail(struct local *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool fail(struct local *l, const char *format, ...)
@@ -139,6 +140,13 @@ static void add_url(char *list, size_t room, uint32_t port)
     snprintf(list + used, room - used, "%stcp://127.0.0.1:%u", used > 0 ? "," : "", port);
 }
 
+/* A port that it keeps when it is started again, so that a browser finds it. */
+static uint16_t http_port(uint32_t index)
+{
+    uint16_t usual = (uint16_t)(HTTP_PORT + index);
+    return places_ports_free(usual, 1) ? usual : places_free_port();
+}
+
 static struct ward *start_coordinator(struct local *l, uint32_t index, uint32_t port)
 {
     const struct local_options *o = &l->options;
@@ -146,6 +154,7 @@ static struct ward *start_coordinator(struct local *l, uint32_t index, uint32_t 
     char *argv[] = {text("%s/terrane-coordinator", o->programs),
                     text("--inbox=tcp://127.0.0.1:%u", port),
                     text("--name=%s", name),
+                    text("--http=127.0.0.1:%u", http_port(index)),
                     text("--redis=%s", l->redis_address),
                     text("--expect-servers=%" PRIu64, o->servers),
                     text("--depth=%" PRIu64, o->depth),

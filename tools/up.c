@@ -214,6 +214,7 @@ static void print_places(struct cluster *cluster)
                            : "";
     const char *inbox = up.local.inboxes, *query = up.local.queries;
     fprintf(stderr,
+            "console      %s/\n"
             "coordinator  %s   queries %s   map feed tcp://127.0.0.1:%u\n"
             "redis        %s\n"
             "a feed       %s (%s)\n"
@@ -222,9 +223,10 @@ static void print_places(struct cluster *cluster)
             "             nngcat --sub0 --dial %s --subscribe r/ --hex\n"
             "             redis-cli -p %s hgetall 'terrane:{terrane}:map'\n"
             "logs         %s\n",
-            inbox, query, (unsigned)strtoul(strchr(query + sizeof "tcp:", ':') + 1, NULL, 10) + 1,
-            up.local.redis_address, feed, first->name, up.programs, inbox, up.programs, inbox, feed,
-            strchr(up.local.redis_address, ':') + 1, up.run_dir);
+            document_text(&cluster->map, 0, "http"), inbox, query,
+            (unsigned)strtoul(strchr(query + sizeof "tcp:", ':') + 1, NULL, 10) + 1, up.local.redis_address, feed,
+            first->name, up.programs, inbox, up.programs, inbox, feed, strchr(up.local.redis_address, ':') + 1,
+            up.run_dir);
 }
 
 /* A coordinator has stored a map in which every region has a server. */

@@ -16,11 +16,13 @@ MAY_INCLUDE = {
     "cellserver": {"common", "proto", "stream", "aoi", "cellserver"},
     "gateway": {"common", "proto", "stream", "gateway"},
     "io": {"common", "proto", "io"},
+    "console": {"common", "proto", "console"},
     "tools": {"common", "proto", "io", "gateway", "tools"},
     "bench": {"common", "proto", "stream", "aoi", "coordinator", "cellserver", "gateway", "io", "bench", "tools"},
 }
 # The shells tie a core to io/.
-SHELLS = {"coordinator/main.c": {"io"}, "cellserver/main.c": {"io"}, "gateway/shell.c": {"io"}}
+SHELLS = {"coordinator/main.c": {"io", "console"}, "cellserver/main.c": {"io"}, "gateway/shell.c": {"io"}}
+SHELLS |= {f"console/{name}": {"io", "coordinator"} for name in ("console.h", "internal.h", "console.c", "api.c")}
 LIBRARIES = re.compile(r"<(nng/|ev\.h|hiredis/|microhttpd\.h)")
 # What a pure core must not touch: clocks, randomness, environment, files, threads, sockets.
 BANNED = re.compile(
@@ -28,7 +30,7 @@ BANNED = re.compile(
     r"pthread_\w+|thrd_\w+|printf|fprintf|puts|sleep|usleep|nanosleep|system|fork|exit|_exit)\s*\("
 )
 BANNED_HEADERS = re.compile(r"<(time\.h|sys/|unistd\.h|fcntl\.h|pthread\.h|threads\.h|signal\.h|poll\.h)")
-PURE = {"proto", "stream", "aoi", "coordinator", "cellserver", "gateway", "common"}
+PURE = {"proto", "stream", "aoi", "coordinator", "cellserver", "gateway", "common", "console"}
 PURE_EXCEPT = set(SHELLS) | {"common/errors.c"}  # check_failed prints and aborts
 STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|/\*.*?\*/|//[^\n]*', re.S)
 LINES_MAX = 600

@@ -14,7 +14,7 @@ command -v clang-tidy >/dev/null || { echo "clang-tidy is missing: scripts/insta
 cd "$source"
 mkdir -p "$build/tidy"
 common=$nodes$(cat .clang-tidy $(find . -path ./build -prune -o -name '*.h' -print | sort) | sha256sum | cut -c1-16)
-todo=$(for file in $(find common proto stream aoi coordinator cellserver gateway io tools -name '*.c' | sort); do
+todo=$(for file in $(find common proto stream aoi coordinator cellserver gateway io console tools -name '*.c' | sort); do
     [ -f "$build/tidy/$( (echo "$common"; cat "$file") | sha256sum | cut -c1-32)" ] || echo "$file"
 done)
 [ -n "$todo" ] || { echo "clang-tidy: all files known to be clean"; exit 0; }
