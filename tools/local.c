@@ -140,21 +140,24 @@ static void add_url(char *list, size_t room, uint32_t port)
     snprintf(list + used, room - used, "%stcp://127.0.0.1:%u", used > 0 ? "," : "", port);
 }
 
-/* A port that it keeps when it is started again, so that a browser finds it. */
-static uint16_t http_port(uint32_t index)
+/* Ports for the coordinators' consoles, beside the others from `port` on. They keep them when they are started again,
+ * so that a browser finds them. */
+static uint16_t http_ports(const struct local *l, uint16_t port)
 {
-    uint16_t usual = (uint16_t)(HTTP_PORT + index);
-    return places_ports_free(usual, 1) ? usual : places_free_port();
+    uint16_t count = (uint16_t)l->options.coordinators, taken = (uint16_t)(count * PORTS_EACH);
+    if (places_ports_free(HTTP_PORT, count)) return HTTP_PORT;
+    uint16_t first = places_free_ports(count);
+    return first + count > port && first < port + taken ? (uint16_t)(port + taken) : first;
 }
 
-static struct ward *start_coordinator(struct local *l, uint32_t index, uint32_t port)
+static struct ward *start_coordinator(struct local *l, uint32_t index, uint32_t port, uint32_t http)
 {
     const struct local_options *o = &l->options;
     char *name = o->coordinators == 1 ? text("coordinator") : text("coordinator-%u", index + 1);
     char *argv[] = {text("%s/terrane-coordinator", o->programs),
                     text("--inbox=tcp://127.0.0.1:%u", port),
                     text("--name=%s", name),
-                    text("--http=127.0.0.1:%u", http_port(index)),
+                    text("--http=127.0.0.1:%u", http),
                     text("--redis=%s", l->redis_address),
                     text("--expect-servers=%" PRIu64, o->servers),
                     text("--depth=%" PRIu64, o->depth),
@@ -172,11 +175,12 @@ static struct ward *start_coordinator(struct local *l, uint32_t index, uint32_t 
 
 static bool start_coordinators(struct local *l, uint16_t port)
 {
+    uint16_t http = http_ports(l, port);
     l->inboxes[0] = l->queries[0] = '\0';
     for (uint32_t i = 0; i < l->options.coordinators; i++) {
         add_url(l->inboxes, sizeof l->inboxes, port + i * PORTS_EACH);
         add_url(l->queries, sizeof l->queries, port + i * PORTS_EACH + 1);
-        l->coordinators[i] = start_coordinator(l, i, port + i * PORTS_EACH);
+        l->coordinators[i] = start_coordinator(l, i, port + i * PORTS_EACH, http + i);
         if (l->coordinators[i] == NULL) return false;
     }
     for (uint32_t i = 0; i < l->options.coordinators; i++)
