@@ -15,7 +15,7 @@
 #define PROGRAM "terrane-coordinator"
 
 static struct flags {
-    const char *inbox, *query, *feed, *advertise, *http, *name, *world, *leaves;
+    const char *inbox, *query, *feed, *advertise, *http, *http_advertise, *name, *world, *leaves;
     const char *redis, *redis_user, *redis_password, *sentinel_user, *sentinel_password;
     bool storeless, standbys;
     double cell_size, origin_x, origin_y, radius_max, hysteresis, handoff_hysteresis, z_range;
@@ -57,6 +57,12 @@ static const struct config_field fields[] = {
      .unit = "HOST:PORT",
      .help = "Where the console, /metrics, /healthz and /readyz are; auto: 127.0.0.1:7080, or any free port if that is "
              "taken; none: nowhere."},
+    {.name = "http-advertise",
+     .kind = CONFIG_TEXT,
+     .value = &flags.http_advertise,
+     .preset = "",
+     .unit = "URL",
+     .help = "Where browsers reach this coordinator's console, if not there; another one's page links to it."},
     {.name = "name",
      .kind = CONFIG_TEXT,
      .value = &flags.name,
@@ -414,7 +420,7 @@ static const char *open_http(struct shell *shell, struct coordinator *core, cons
         .loop = loop_ev(shell_loop(shell)), .http = http, .coordinator = core, .world = *world};
     if (console_open(&console, &listeners->console) != TERRANE_ERR_OK)
         program_fail(PROGRAM, EXIT_NOT_HELD, "no memory for the console");
-    coordinator_show_console(core, http_url(http));
+    coordinator_show_console(core, flags.http_advertise[0] != '\0' ? flags.http_advertise : http_url(http));
     return http_url(http);
 }
 

@@ -18,7 +18,8 @@ static void put_server(struct coordinator *c, const struct member *m, struct wri
     json_key(json, "host"), json_text(json, m->info.host);
     json_key(json, "capacity"), json_uint(json, m->capacity);
     json_key(json, "ghosts"), json_uint(json, m->ghosts);
-    json_key(json, "silent"), json_bool(json, m->silent || m->state != MEMBER_ACTIVE);
+    json_key(json, "expected"), json_bool(json, m->state == MEMBER_EXPECTED);
+    json_key(json, "silent"), json_bool(json, m->silent);
     json_key(json, "lapsed"), json_bool(json, m->lapsed || m->state == MEMBER_DEAD);
     json_key(json, "able"), json_bool(json, member_able(c, m));
     json_key(json, "draining"), json_bool(json, m->draining);

@@ -139,6 +139,17 @@ export function regionAt(x, y) {
   return null;
 }
 
+// Each number spread over its neighbours, 1:2:1 both ways, so that a crowd glows and a grid does not show.
+function soften(sums, columns, rows) {
+  const pass = new Float32Array(sums.length), row = 4 * columns;
+  for (let i = 0; i < sums.length; i++) {
+    const column = (i % row) >> 2;
+    pass[i] = (2 * sums[i] + (column > 0 ? sums[i - 4] : 0) + (column < columns - 1 ? sums[i + 4] : 0)) / 4;
+  }
+  for (let i = 0; i < sums.length; i++)
+    sums[i] = (2 * pass[i] + (i >= row ? pass[i - row] : 0) + (i + row < sums.length ? pass[i + row] : 0)) / 4;
+}
+
 // One pixel a part, in the colours of those who own what is there; the canvas scales it softly.
 function paintHeat() {
   const s = model.survey, { columns, rows } = s;
@@ -155,17 +166,18 @@ function paintHeat() {
       sums[4 * index] += r * n; sums[4 * index + 1] += g * n; sums[4 * index + 2] += b * n; sums[4 * index + 3] += n;
     }
   }
+  soften(sums, columns, rows);
   let most = 1;
   for (let i = 3; i < sums.length; i += 4) most = Math.max(most, sums[i]);
-  heatMost = Math.max(4, 0.7 * heatMost + 0.3 * most);
-  const full = Math.log1p(heatMost), strength = theme === 'dark' ? 235 : 215, lift = theme === 'dark' ? 0.32 : 0;
+  heatMost = Math.max(2, 0.7 * heatMost + 0.3 * most);
+  const full = Math.log1p(3 * heatMost), strength = theme === 'dark' ? 235 : 215, lift = theme === 'dark' ? 0.32 : 0;
   for (let i = 0, row = rows - 1; row >= 0; row--) {
     for (let column = 0; column < columns; column++, i += 4) {
       const at = 4 * (row * columns + column), n = sums[at + 3];
-      if (n === 0) continue;
-      const t = Math.min(1, Math.log1p(n) / full), white = lift * t;
+      if (n < 0.01) continue;
+      const t = Math.min(1, Math.log1p(3 * n) / full), white = lift * t;
       for (let k = 0; k < 3; k++) image.data[i + k] = sums[at + k] / n * (1 - white) + 255 * white;
-      image.data[i + 3] = strength * (0.18 + 0.82 * t);
+      image.data[i + 3] = strength * t;
     }
   }
   heatCtx.putImageData(image, 0, 0);
@@ -251,7 +263,7 @@ function drawUnprotected() {
     ctx.clip();
     ctx.strokeStyle = rgb(colour(region.primary, theme), 0.34);
     ctx.beginPath();
-    const gap = 9, from = Math.max(-h, -x), to = Math.min(w, view.width - x);
+    const gap = 9, from = Math.max(-h, -x - h), to = Math.min(w, view.width - x);
     for (let d = Math.floor(from / gap) * gap; d < to; d += gap) { ctx.moveTo(x + d, y + h); ctx.lineTo(x + d + h, y); }
     ctx.stroke();
     ctx.restore();
@@ -383,8 +395,8 @@ function drawNames() {
   ctx.textBaseline = 'top';
   for (const region of model.regions) {
     const rect = rectOf(region);
-    if (rect[2] < 92 || !inView(rect)) continue;
     const x = Math.max(rect[0], 0) + 7, y = Math.max(rect[1], 0) + 6;
+    if (rect[2] < 92 || rect[0] + rect[2] - x < 62 || rect[1] + rect[3] - y < 34 || !inView(rect)) continue;
     ctx.font = '11px ui-monospace, "DejaVu Sans Mono", monospace';
     ctx.fillStyle = rgb(colour(region.primary, theme), theme === 'dark' ? 0.8 : 0.95);
     ctx.fillText(region.key || 'world', x, y);

@@ -107,8 +107,11 @@ function takeMembers(map) {
   model.servers = map.servers.map(member => {
     const before = known.get(member.name);
     const server = before && before.node === member.node ? before : { name: member.name, node: member.node };
-    const state = member.lapsed ? 'lapsed' : member.silent ? 'silent' : member.draining ? 'draining' : '';
-    return Object.assign(server, { state, ghosts: member.ghosts, capacity: member.capacity, regions: 0, owned: 0 }, sums.get(member.name));
+    const state = member.expected ? 'awaited' : member.lapsed ? 'lapsed' : member.silent ? 'silent' : member.draining ? 'draining' : '';
+    const sum = sums.get(member.name) ?? { regions: 0, owned: 0 };
+    // A coordinator that was started a moment ago knows of no entities yet.
+    if (member.expected || (sum.owned === 0 && map.entities === 0)) sum.owned = server.owned ?? 0;
+    return Object.assign(server, { state, capacity: member.capacity, ghosts: member.expected ? server.ghosts : member.ghosts }, sum);
   }).sort((a, b) => natural(a.name, b.name));
 }
 

@@ -15,7 +15,7 @@ function sums() {
   const m = model.map;
   if (!m) return;
   const owned = model.servers.reduce((sum, server) => sum + (server.owned ?? 0), 0);
-  const able = m.servers.filter(server => !server.lapsed && !server.silent).length;
+  const able = m.servers.filter(server => !server.lapsed && !server.silent && !server.expected).length;
   const protectedShare = model.regions.length === 0 ? 0 : 1 - (m.unprotected + m.unowned) / model.regions.length;
   const cells = [
     ['entities', number.format(owned), '', false],
