@@ -154,8 +154,8 @@ static uint32_t least_growth(const struct rtree_node *n, const struct rtree_box 
         for (unsigned a = 0; a < 2; a++) {
             int32_t min = n->min[a][i] < box->min[a] ? n->min[a][i] : box->min[a];
             int32_t max = n->max[a][i] > box->max[a] ? n->max[a][i] : box->max[a];
-            sides[a] = (float)n->max[a][i] - (float)n->min[a][i];
-            grown[a] = (float)max - (float)min;
+            sides[a] = (float)n->max[a][i] - (float)n->min[a][i] + 1; /* as rtree_area */
+            grown[a] = (float)max - (float)min + 1;
         }
         area[i] = sides[0] * sides[1];
         growth[i] = grown[0] * grown[1] - area[i];

@@ -30,9 +30,10 @@ struct rtree {
 /* rtree_split.c: which of one entry more than fit go to the new node, a bit each (R*-tree's way). */
 uint32_t rtree_split(const struct rtree_box boxes[RTREE_SLOTS + 1]);
 
+/* In positions, which are 1 x 1: so flat boxes (all on a line) are told apart by their length. */
 static inline double rtree_area(const struct rtree_box *b)
 {
-    return ((double)b->max[0] - b->min[0]) * ((double)b->max[1] - b->min[1]);
+    return ((double)b->max[0] - b->min[0] + 1) * ((double)b->max[1] - b->min[1] + 1);
 }
 
 static inline void rtree_box_add(struct rtree_box *b, const struct rtree_box *more)

@@ -38,7 +38,7 @@ static double overlap(const struct rtree_box *a, const struct rtree_box *b)
         double low = a->min[axis] > b->min[axis] ? a->min[axis] : b->min[axis];
         double high = a->max[axis] < b->max[axis] ? a->max[axis] : b->max[axis];
         if (high < low) return 0;
-        area *= high - low;
+        area *= high - low + 1;
     }
     return area;
 }
