@@ -181,6 +181,7 @@ static void reshape(struct cluster *c, const struct balance_decision *decisions,
 
 static bool plan_once(struct cluster *c, bool moves)
 {
+    uint32_t leaves = c->count;
     ARRAY_RESERVE(c->leaves, c->leaf_room, c->count);
     for (uint32_t i = 0; i < c->count; i++) c->leaves[i] = c->places[i].leaf;
     struct balance_input in = {.leaves = c->leaves,
@@ -197,7 +198,7 @@ static bool plan_once(struct cluster *c, bool moves)
         if (decisions[i].kind == BALANCE_MOVE) start_move(c, decisions[i].leaf, decisions[i].to);
     }
     reshape(c, decisions, count);
-    return count > 0 && decisions[0].kind == BALANCE_SPLIT;
+    return c->count > leaves;
 }
 
 /* A round that has cut something is followed by the next at once. */

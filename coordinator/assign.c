@@ -1,6 +1,6 @@
 /* A round of decisions: who shall own what, and who shall stand by. Leaves lie on the Hilbert curve; leaves without an
- * owner are cut into contiguous stretches, one a server, as long as its capacity is large. Nothing that has a live
- * owner moves, but from servers that are to be emptied: balancing by load is another matter. */
+ * owner are cut into contiguous stretches, one a server, as long as its capacity is large. What has a live owner moves
+ * only from servers that are to be emptied, and where the planner wants it (rebalance.c). */
 #include "coordinator/internal.h"
 
 #include <stdlib.h>
@@ -133,7 +133,9 @@ void assign_decide(struct coordinator *c)
     drain_finish(c);
     failover_plan(c);
     orphans_plan(c);
-    drain_plan(c);
+    rebalance_plan(c);
+    migrate_plan(c);
+    handover_plan(c);
     standbys_plan(c);
     wait_for_the_returned(c);
     plan_close(c);

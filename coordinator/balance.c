@@ -170,7 +170,13 @@ void balance_refuse_or_split(struct balancer *b, uint32_t leaf, const char *why)
     balance_decide(b, &d);
 }
 
-/* Notes who is above the mark and who has been so for long enough. */
+/* It is cut whoever has it, and needs no second look. */
+static bool far_above(const struct balancer *b, uint32_t leaf)
+{
+    return balance_leaf_load(b, leaf) > 4 * b->view.split_mark;
+}
+
+/* Notes who is above the mark, and who has been so for long enough. */
 static void find_hot(struct balancer *b)
 {
     const struct balance_input *in = b->in;
@@ -183,11 +189,8 @@ static void find_hot(struct balancer *b)
         }
         if (leaf->hot_us == 0) leaf->hot_us = in->now_us;
         uint64_t dwell_us = load > 2 * b->view.split_mark ? b->knobs.dwell_us / 4 : b->knobs.dwell_us;
-        /* What is known to be far above since its parent was cut needs no second look. */
-        bool due = in->now_us - leaf->hot_us >= dwell_us || load > 4 * b->view.split_mark;
-        bool helps = load > 4 * b->view.split_mark || leaf->primary == BALANCE_NONE ||
-                     balance_part(b, leaf->primary) > 1 + b->knobs.level;
-        if (due && helps && !b->taken[i]) b->hot[b->hot_count++] = i;
+        bool due = in->now_us - leaf->hot_us >= dwell_us || far_above(b, i);
+        if (due && !b->taken[i]) b->hot[b->hot_count++] = i;
     }
 }
 
@@ -204,14 +207,21 @@ static int heavier(const void *a, const void *b)
     return left->leaf < right->leaf ? -1 : left->leaf > right->leaf;
 }
 
-static void splits(struct balancer *b)
+/* Those far above at first. When moves are decided, those of servers that still bear too much. */
+static void splits(struct balancer *b, bool far)
 {
     struct ranked_leaf *ranked = calloc(b->hot_count + 1u, sizeof *ranked);
     CHECK(ranked != NULL);
-    for (uint32_t i = 0; i < b->hot_count; i++)
-        ranked[i] = (struct ranked_leaf){balance_leaf_load(b, b->hot[i]), b->hot[i]};
-    qsort(ranked, b->hot_count, sizeof *ranked, heavier);
-    for (uint32_t i = 0; i < b->hot_count && b->decision_count < b->knobs.splits_max; i++)
+    uint32_t count = 0, cut = 0;
+    for (uint32_t i = 0; i < b->hot_count; i++) {
+        uint32_t leaf = b->hot[i], owner = b->owner[leaf];
+        bool helps = owner == BALANCE_NONE || balance_part(b, owner) > 1 + b->knobs.trigger;
+        if (b->taken[leaf] || (far ? !far_above(b, leaf) : !helps)) continue;
+        ranked[count++] = (struct ranked_leaf){balance_leaf_load(b, leaf), leaf};
+    }
+    qsort(ranked, count, sizeof *ranked, heavier);
+    for (uint32_t i = 0; i < b->decision_count; i++) cut += b->decisions[i].kind == BALANCE_SPLIT;
+    for (uint32_t i = 0; i < count && cut < b->knobs.splits_max; i++, cut++)
         balance_refuse_or_split(b, ranked[i].leaf, "it bears more than the split mark");
     free(ranked);
 }
@@ -316,8 +326,9 @@ uint32_t balancer_plan(struct balancer *b, const struct balance_input *in)
     share_out(b);
     balance_refill(b);
     find_hot(b);
-    splits(b);
+    splits(b, true);
     balance_moves(b);
+    splits(b, false);
     merges(b);
     b->in = NULL;
     return b->decision_count;

@@ -71,6 +71,7 @@ void coordinator_close(struct coordinator *c)
     map_close(c);
     farewell_close(c);
     standbys_close(c);
+    rebalance_close(c);
     writer_close(&c->save);
     writer_close(&c->message);
     writer_close(&c->packet);
@@ -177,6 +178,7 @@ void coordinator_stats(const struct coordinator *c, struct coordinator_stats *ou
     out->deposed = c->lead.stats.deposed;
     out->restored = c->lead.stats.restored;
     out->leaves = c->leaf_count;
+    out->migrating = migrate_count(c);
     for (uint32_t i = 0; i < c->leaf_count; i++) {
         bool owned = c->leaves[i].owner.primary.v != 0;
         out->unowned += !owned;

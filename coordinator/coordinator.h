@@ -9,6 +9,7 @@
 
 #include "common/core.h"
 #include "common/geometry.h"
+#include "coordinator/balance.h"
 #include "proto/messages.h"
 
 struct coordinator; /* opaque */
@@ -19,12 +20,14 @@ struct coordinator_options {
     uint32_t split_depth;         /* all leaves of that depth, if leaf_count is 0 */
     const struct quadkey *leaves; /* else these: they must tile the world exactly */
     uint32_t leaf_count;
-    uint32_t expect_servers;  /* first assignment waits for so many cell servers; 0: 1 */
-    uint64_t silence_us;      /* a member not heard for that long is reported as silent; 0: 2,000,000 */
-    uint64_t lease_us;        /* of every member, told by WELCOME; 0: 250,000 */
-    bool no_standbys;         /* leaves have no standby: what a server held is gone with it */
-    uint64_t leader_lease_us; /* of one that leads among several; 0: 2,000,000 */
-    bool storeless;           /* no Redis: the map lives in memory only (simulations, trials) */
+    uint32_t expect_servers;    /* first assignment waits for so many cell servers; 0: 1 */
+    uint64_t silence_us;        /* a member not heard for that long is reported as silent; 0: 2,000,000 */
+    uint64_t lease_us;          /* of every member, told by WELCOME; 0: 250,000 */
+    bool no_standbys;           /* leaves have no standby: what a server held is gone with it */
+    uint64_t leader_lease_us;   /* of one that leads among several; 0: 2,000,000 */
+    bool storeless;             /* no Redis: the map lives in memory only (simulations, trials) */
+    bool balance;               /* leaves go where the planner wants them; needs standbys */
+    struct balance_knobs knobs; /* zeros: the defaults */
 };
 
 /* Errors: CONFIG (world_check, leaves that do not tile the world). */
@@ -48,6 +51,8 @@ struct coordinator_stats {
     uint32_t servers, gateways, silent, lapsed, draining, leaves, unowned;
     uint32_t unprotected; /* leaves with an owner and no level standby */
     uint64_t promotions;  /* of standbys, stored */
+    uint32_t migrating;   /* leaves on their way to another server */
+    double worst, least;  /* parts of their shares that servers bore at the last plan; 0: none yet */
     uint64_t owned_entities, ticks, ticks_late, refused, stored, store_failures;
     bool ready;                          /* the map is loaded or new, and stored */
     bool leads;                          /* ready, and its lease of the leadership is fresh */

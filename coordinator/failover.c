@@ -1,4 +1,4 @@
-/* What becomes of the leaves of servers that are dead, silent, or to be emptied.
+/* What becomes of the leaves of servers that are dead, silent, or to be emptied, and of those that are to go elsewhere.
  *
  * A leaf's standby takes over only if it is level: it has said so under the leaf's present epoch, and it can say so
  * only when the primary, knowing that epoch, has given it everything. From then on the primary serves only with a
@@ -125,7 +125,7 @@ void failover_plan(struct coordinator *c)
     }
 }
 
-/* Leaves that are on their way; their new primary's word ends it (sessions.c). */
+/* Leaves that have changed hands; their new primary's word ends it (sessions.c). */
 static uint32_t moving(struct coordinator *c)
 {
     uint32_t count = 0;
@@ -142,12 +142,20 @@ static uint32_t moving(struct coordinator *c)
     return count;
 }
 
-/* Its standby can take it over now. */
+/* Its standby can take it over now. It was heard just now: a leaf that goes to one that is dead already is lost, since
+ * its former primary keeps nothing. */
 static bool movable(const struct coordinator *c, const struct leaf *leaf)
 {
     uint32_t standby = leaf->owner.standby.v == 0 ? NONE : member_find(c, leaf->owner.standby);
     if (leaf->saving || standby == NONE || !leaf_level(c, leaf)) return false;
-    return member_able(c, &c->members[standby]) && !c->members[standby].draining;
+    const struct member *s = &c->members[standby];
+    return member_able(c, s) && !s->draining && c->now_us <= s->heard_us + c->options.lease_us / 2;
+}
+
+static bool goes(const struct coordinator *c, const struct member *m, const struct leaf *leaf)
+{
+    if (!node_id_equal(leaf->owner.primary, m->info.node)) return false;
+    return (m->draining || migrate_due(leaf)) && movable(c, leaf);
 }
 
 /* While leaves go over, their old primary has no lease of ours: it serves by its standbys' acks, and each standby ends
@@ -162,29 +170,29 @@ static bool withheld(struct coordinator *c, struct member *m, bool any)
     return c->now_us >= from_us;
 }
 
-static void drain_member(struct coordinator *c, uint32_t index, uint32_t *room)
+static void send_leaves(struct coordinator *c, uint32_t index, uint32_t *room)
 {
     struct member *m = &c->members[index];
     bool any = false;
-    for (uint32_t i = 0; i < c->leaf_count && !any; i++)
-        any = node_id_equal(c->leaves[i].owner.primary, m->info.node) && movable(c, &c->leaves[i]);
-    if (m->leaves > 0) c->awaits_level = true;
+    for (uint32_t i = 0; i < c->leaf_count && !any; i++) any = goes(c, m, &c->leaves[i]);
+    if (m->draining && m->leaves > 0) c->awaits_level = true;
     if (!withheld(c, m, any)) return;
     for (uint32_t i = 0; i<c->leaf_count && * room> 0; i++) {
         struct leaf *leaf = &c->leaves[c->curve[i]];
-        if (!node_id_equal(leaf->owner.primary, m->info.node) || !movable(c, leaf)) continue;
-        plan_leaf(c, c->curve[i], member_find(c, leaf->owner.standby), NONE, "its server is being emptied");
+        if (!goes(c, m, leaf)) continue;
+        plan_leaf(c, c->curve[i], member_find(c, leaf->owner.standby), NONE,
+                  m->draining ? "its server is being emptied" : leaf->course.why);
         leaf->moving_us = c->now_us;
         (*room)--;
     }
 }
 
-void drain_plan(struct coordinator *c)
+void handover_plan(struct coordinator *c)
 {
     uint32_t count = moving(c), room = count < MIGRATIONS_MAX ? MIGRATIONS_MAX - count : 0;
     for (uint32_t i = 0; i < c->member_count; i++) {
-        bool drains = c->members[i].draining && member_fate(c, i) == FATE_SERVES;
-        if (drains) drain_member(c, i, &room);
+        bool serves = member_is_server(&c->members[i]) && member_fate(c, i) == FATE_SERVES;
+        if (serves) send_leaves(c, i, &room);
     }
 }
 

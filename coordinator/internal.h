@@ -4,6 +4,7 @@
  *   farewell.c     telling an incarnation that it is over            quadtree.c  the leaves: tiling check, Hilbert
  * order assign.c       a round of decisions; leaves without an owner     failover.c  leaves of the dead, silent and
  * draining standby.c      who stands by for which leaf                      plan.c      what a round makes of each leaf
+ *   migrate.c      leaves on their way to another server             rebalance.c what the planner (balance.h) wants
  *   keep.c         loading, saving, back-off                         map.c       telling the map, whole or changes
  *   lead.c         which of several coordinators leads; reports that know more than the map
  *   admin.c        the query lane: DEATH, DRAIN                      status.c    STATUS as JSON
@@ -21,6 +22,7 @@
 #include "common/check.h"
 #include "common/mutation.h"
 #include "common/table.h"
+#include "coordinator/balance.h"
 #include "coordinator/coordinator.h"
 #include "proto/session.h"
 #include "proto/store.h"
@@ -48,7 +50,7 @@
 #define ENDED_MAX          LIMIT_NODES
 #define ERRORS_MAX         64u
 
-#define MIGRATIONS_MAX 16u               /* leaves on their way from draining servers at a time */
+#define MIGRATIONS_MAX 16u               /* leaves on their way at a time */
 #define MIGRATION_US   UINT64_C(2000000) /* one whose new primary says nothing counts no longer than this */
 #define EMPTY_US       UINT64_C(500000)  /* besides two leases: from the last leaf to the end of a BYE */
 #define STOOD_US       UINT64_C(1000000) /* a level standby names the leaf in its lists at least this often */
@@ -93,6 +95,13 @@ struct member {
     uint32_t leaves, stands; /* that it owns and stands by for, as planned: counted by plan.c */
 };
 
+/* Where a leaf is to go: its target stands by for it, and takes over when it is level. */
+struct course {
+    struct node_id target; /* NODE_NONE: it stays */
+    uint64_t since_us;
+    const char *why; /* static text */
+};
+
 struct leaf {
     struct leaf_owner owner; /* as stored */
     struct leaf_owner next;  /* what the save under way makes of it */
@@ -108,7 +117,13 @@ struct leaf {
     uint32_t former_epoch;   /* under which it was */
     uint64_t former_us;      /* when it last said so */
     uint32_t load;           /* entities, as its owner said last */
-    struct leaf_owner claim; /* lead.c: what its primary and its standby report under higher epochs than ours */
+    uint32_t told_epoch;     /* and under which epoch */
+    struct course course;
+    uint64_t moved_us;        /* when the planner moved it, or what it was cut from; 0: never */
+    uint64_t cut_us;          /* when it was made by a split or a merge; 0: never */
+    uint64_t hot_us, cold_us; /* the planner's: balance.h */
+    bool pinned;              /* an operator wants it to stay as it is */
+    struct leaf_owner claim;  /* lead.c: what its primary and its standby report under higher epochs than ours */
     uint32_t claim_standby_epoch;
     const char *why_primary, *why_standby; /* plan.c: static text */
 };
@@ -176,6 +191,7 @@ struct coordinator {
     bool awaits_level;              /* a decision waits for some standby to be level */
     uint32_t unprotected;           /* owned leaves without a standby, as logged last */
     struct choice *choice;          /* standby.c */
+    struct rebalance *rebalance;    /* rebalance.c */
     struct farewell *farewells;
     uint32_t farewell_count;
 
@@ -266,8 +282,20 @@ enum fate {
 enum fate member_fate(const struct coordinator *c, uint32_t index);    /* of a server; NONE is dead */
 bool leaf_level(const struct coordinator *c, const struct leaf *leaf); /* its standby has all of it */
 void failover_plan(struct coordinator *c);                             /* leaves of the dead and silent */
-void drain_plan(struct coordinator *c);                                /* leaves of the draining */
+void handover_plan(struct coordinator *c);                             /* leaves of the draining; those on their way */
 void drain_finish(struct coordinator *c);                              /* who said BYE and is empty may go */
+
+/* migrate.c: a leaf goes to another server by way of being copied there first. */
+/* False: not now (it is on its way already, is nobody's, or the target can't take it). */
+bool migrate_start(struct coordinator *c, uint32_t leaf, uint32_t target, const char *why);
+void migrate_plan(struct coordinator *c);            /* targets become standbys; what fails ends */
+bool migrate_due(const struct leaf *leaf);           /* its standby is its target */
+bool migrate_is_on(const struct leaf *leaf);         /* it has a target */
+uint32_t migrate_count(const struct coordinator *c); /* leaves on their way, drained ones too */
+
+/* rebalance.c */
+void rebalance_plan(struct coordinator *c); /* asks the planner, at most each BALANCE_US, and begins what it wants */
+void rebalance_close(struct coordinator *c);
 
 /* standby.c */
 void standbys_plan(struct coordinator *c);

@@ -105,9 +105,12 @@ static void leaf_kept(struct coordinator *c, struct leaf *leaf)
     uint32_t former = moves && leaf->owner.primary.v != 0 ? member_find(c, leaf->owner.primary) : NONE;
     if (former != NONE) c->members[former].lost_rev = c->rev + 1; /* what is told next */
     if (!node_id_equal(leaf->owner.standby, leaf->next.standby)) leaf->stands_us = c->now_us;
-    c->stats.promotions += moves && leaf->next.primary.v != 0 && node_id_equal(leaf->owner.standby, leaf->next.primary);
-    if (moves) leaf->load = 0;
+    bool promoted = leaf->next.primary.v != 0 && node_id_equal(leaf->owner.standby, leaf->next.primary);
+    c->stats.promotions += moves && promoted;
+    if (moves && !promoted) leaf->load = 0;
+    if (moves && migrate_due(leaf)) leaf->moved_us = c->now_us; /* fail-overs don't count: it may go on at once */
     if (moves) leaf->orphan_us = c->now_us;
+    if (moves) leaf->course = (struct course){0};
     leaf->owner = leaf->next;
     leaf->saving = false;
     leaf->fresh = true;

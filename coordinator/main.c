@@ -17,7 +17,7 @@
 static struct flags {
     const char *inbox, *query, *feed, *advertise, *http, *http_advertise, *name, *world, *leaves;
     const char *redis, *redis_user, *redis_password, *sentinel_user, *sentinel_password;
-    bool storeless, standbys;
+    bool storeless, standbys, balance;
     double cell_size, origin_x, origin_y, radius_max, hysteresis, handoff_hysteresis, z_range;
     uint64_t depth, resolution_bits, tick_hz, split_depth, expect_servers, lease_ms, leader_lease_ms;
     uint32_t view_mode, edge, log_format, log_level;
@@ -234,6 +234,11 @@ static const struct config_field fields[] = {
      .value = &flags.standbys,
      .preset = "1",
      .help = "Each leaf has a live copy on another server; 0: a server's leaves are lost with it."},
+    {.name = "balance",
+     .kind = CONFIG_BOOL,
+     .value = &flags.balance,
+     .preset = "1",
+     .help = "Leaves go to servers that have less to bear; 0: only where servers fail or are drained."},
     {.name = "log-format",
      .kind = CONFIG_CHOICE,
      .value = &flags.log_format,
@@ -434,7 +439,8 @@ int main(int argc, char **argv)
                                           .lease_us = flags.lease_ms * 1000,
                                           .leader_lease_us = flags.leader_lease_ms * 1000,
                                           .no_standbys = !flags.standbys,
-                                          .storeless = flags.storeless};
+                                          .storeless = flags.storeless,
+                                          .balance = flags.balance};
     if (flags.leaves[0] == '\0' && options.split_depth > options.world.depth)
         program_fail(PROGRAM, EXIT_USAGE, "--split-depth %u is deeper than --depth %u", options.split_depth,
                      options.world.depth);

@@ -35,6 +35,7 @@ static void take_loads(struct coordinator *c, const struct member *m, struct hea
         const struct leaf_owner *owner = &c->leaves[leaf].owner;
         if (load.epoch < owner->since || load.epoch > owner->epoch) continue;
         c->leaves[leaf].load = load.owned;
+        c->leaves[leaf].told_epoch = load.epoch;
         if (c->leaves[leaf].moving_us == 0 || c->leaves[leaf].saving) continue;
         c->leaves[leaf].moving_us = 0; /* it has come */
         c->members_changed = true;

@@ -269,7 +269,8 @@ static void improve(struct choice *o)
         uint32_t primary = primary_of(c, leaf), standby = standby_of(c, leaf);
         if (primary != before) neighbour = NONE;
         before = primary;
-        bool idle = leaf->saving || primary == NONE || standby == NONE || member_fate(c, primary) != FATE_SERVES;
+        bool idle = leaf->saving || primary == NONE || standby == NONE || member_fate(c, primary) != FATE_SERVES ||
+                    migrate_is_on(leaf);
         if (!idle) {
             bool leaves = c->members[standby].draining, level = leaf_level(c, leaf);
             bool near = same_host(o, primary, standby) && other_host(o, primary);
@@ -311,7 +312,8 @@ static void level_out(struct choice *o, bool fourth)
         const struct leaf *leaf = &c->leaves[at];
         uint32_t primary = primary_of(c, leaf), standby = standby_of(c, leaf);
         bool idle = leaf->saving || primary == NONE || standby == NONE || primary == to || standby == to;
-        if (idle || !leaf_level(c, leaf) || c->members[to].stands >= share_of(o, to)) continue;
+        if (idle || migrate_is_on(leaf) || !leaf_level(c, leaf)) continue;
+        if (c->members[to].stands >= share_of(o, to)) continue;
         if (c->members[standby].stands <= share_of(o, standby)) continue;
         if (member_fate(c, primary) != FATE_SERVES || !suits(o, o->rank[to], primary, other_host(o, primary))) continue;
         const struct trio *t = &o->trios[o->rank[primary]];

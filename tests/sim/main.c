@@ -25,6 +25,7 @@ static const char usage[] =
     "                  nothing else); all (all classes; cell servers still die one at a time); beyond (several die\n"
     "                  at once: entities may be lost, but never silently)\n"
     "  --standbys      regions have standbys under none and net as well, as they always have under the other levels\n"
+    "  --balance       leaves are moved all the time (implies --standbys)\n"
     "  --without LIST  leaves out classes of faults (loss,breaks,...; --list-faults names them)\n"
     "  --only-faults LIST  of the numbered faults of a seed, only these (3,7), or none\n"
     "  --minimise N    finds the fewest faults with which a failing seed still fails in the same way, in at most N\n"
@@ -183,6 +184,8 @@ static int parse(int argc, char **argv, struct flags *flags)
             flags->json = true;
         } else if (strcmp(argv[i], "--standbys") == 0) {
             flags->options.standbys = true;
+        } else if (strcmp(argv[i], "--balance") == 0) {
+            flags->options.balance = flags->options.standbys = true;
         } else if (strcmp(argv[i], "--stop") == 0) {
             flags->stop = true;
         } else {

@@ -140,13 +140,15 @@ void plan_draw(struct plan *plan, const struct plan_options *options)
     struct dice lease = dice_of(options->seed, 9);
     draw_lease(plan, &lease);
     plan->no_standbys = plan->faults < FAULTS_DEATHS && !options->standbys;
+    plan->balance = options->balance;
     plan_draw_faults(plan, options);
     plan_bounds(plan);
 }
 
 void plan_bounds(struct plan *plan)
 {
-    plan->fail_overs = plan->faults >= FAULTS_DEATHS || (plan->faults == FAULTS_NET && !plan->no_standbys);
+    plan->fail_overs =
+        plan->faults >= FAULTS_DEATHS || (plan->faults == FAULTS_NET && !plan->no_standbys) || plan->balance;
     uint64_t tick_us = 1000000 / plan->world.tick_hz;
     uint64_t hop_us = plan->delay_max_us + plan->delay_jitter_us + plan->tick_jitter_us + tick_us;
     /* Move, offer, accept, ghost, view and frame: six hops, and as many again for what each waits for. */

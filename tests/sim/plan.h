@@ -80,6 +80,7 @@ struct plan_options {
     enum fault_level faults;
     uint32_t without; /* classes left out, a bit each */
     bool standbys;    /* with NONE and NET as well */
+    bool balance;     /* leaves are moved, more often than a real cluster moves them */
     bool only;        /* of the numbered faults, only those in `kept` (bit 0: number 1) */
     uint64_t kept;
 };
@@ -93,7 +94,7 @@ struct plan {
     uint32_t leaf_count;
     struct quadkey leaves[PLAN_LEAVES];
     uint32_t feeds;
-    bool storeless, no_standbys;
+    bool storeless, no_standbys, balance;
     bool fail_overs; /* a server may be taken for dead: an entity may be between a primary and its successor */
 
     uint64_t delay_min_us, delay_max_us, delay_jitter_us;

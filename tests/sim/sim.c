@@ -55,6 +55,10 @@ static void plan_again(struct sim *sim, enum happening_kind kind, uint32_t membe
                                                .connection = (uint32_t)sim->members[member].incarnation});
 }
 
+/* With --balance: a world of a few minutes is to see as many moves as a real one in hours. */
+static const struct balance_knobs restless = {
+    .trigger = 0.02, .level = 0.01, .lack = 0.05, .urgent = 0.03, .calm_part = 100, .rest_us = 400000};
+
 static void start_coordinator(struct sim *sim, struct member *m)
 {
     const struct plan *plan = &sim->plan;
@@ -66,7 +70,9 @@ static void start_coordinator(struct sim *sim, struct member *m)
                                           .expect_servers = plan->servers,
                                           .lease_us = plan->lease_us,
                                           .no_standbys = plan->no_standbys,
-                                          .storeless = plan->storeless};
+                                          .storeless = plan->storeless,
+                                          .balance = plan->balance,
+                                          .knobs = restless};
     enum terrane_error error = coordinator_open(&options, &m->coordinator);
     CHECK(error == TERRANE_ERR_OK);
 }
