@@ -142,7 +142,7 @@ void ghost_from_owned(struct cellserver *cs, uint32_t at, struct quadkey to)
     if (handle != NONE && replicas_get(cs->ghosts, handle, &spoken) && spoken.version >= record.version) {
         ghost_update(cs, at, &spoken);
     } else if (shown_to_us(cs, to, record.position)) {
-        replicas_adopt(cs->ghosts, cs->now_us, &record);
+        replicas_adopt(cs->ghosts, cs->now_us, to, &record);
         /* Not taken: a stream has told of its later versions, and that it went out of sight. */
         if (replicas_find(cs->ghosts, record.id) == UINT32_MAX) ghost_remove(cs, at);
     } else {

@@ -462,6 +462,7 @@ bool cellserver_calm(const struct cellserver *cs)
     if (!cs->has_world || cs->stats.leaving > 0 || cs->stats.pending > 0 || cs->stats.standby_waiting > 0) return false;
     if (cs->moved_count > 0 || cs->touched_count > 0 || cs->registry.claim_count > 0) return false;
     if (cs->stats.fenced > 0 || cs->straying_count > 0 || replicas_waiting(cs->ghosts) > 0) return false;
+    if (replicas_orphaned(cs->ghosts)) return false;
     if (replica_is_ending(cs)) return false;
     for (uint32_t i = 0; i < cs->peer_count; i++) {
         if (cs->peers[i].used && !is_quiet(&cs->peers[i])) return false;

@@ -423,6 +423,7 @@ void handoff_offer(struct cellserver *cs, uint32_t peer, struct cursor message, 
 void takeover_local(struct cellserver *cs, uint32_t entity, uint32_t leaf);
 void takeover_commit(struct cellserver *cs, uint32_t pending, uint64_t order); /* the standby has it */
 void takeover_flush(struct cellserver *cs);                                    /* ACCEPTs that wait for more */
+bool takeover_pends(const struct cellserver *cs, struct entity_id id);
 void takeover_forget(struct cellserver *cs, uint32_t entity);
 void takeover_close_leaf(struct cellserver *cs, uint32_t leaf);
 void takeover_sync(struct cellserver *cs); /* after a map change: who may OFFER */

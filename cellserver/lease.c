@@ -41,12 +41,13 @@ bool cellserver_owns(const struct cellserver *cs, struct quadkey leaf, uint32_t 
     return cellserver_owns_at(cs, leaf, cs->now_us, epoch);
 }
 
-/* What its observers were not told meanwhile is not known singly. */
+/* What was not told meanwhile is not known singly. All are told, also who sees nothing: it may have seen something
+ * before, and a gateway whose entity has come here waits for its view. */
 static void tell_whole(struct cellserver *cs, uint32_t leaf)
 {
     for (uint32_t i = 0; i < cs->entity_count; i++) {
         struct entity *e = &cs->entities[i];
-        if (e->status != ENTITY_OWNED || e->leaf != leaf || !entity_is_observer(cs, e)) continue;
+        if (e->status != ENTITY_OWNED || e->leaf != leaf) continue;
         e->view_whole = true;
         views_touch(cs, i);
     }

@@ -17,9 +17,10 @@
 
 /* A primary may have raised a version so often, and told it to others, without its standby's having heard of that. */
 #define VERSIONS_UNHEARD UINT64_C(1024)
-/* For ghosts that are still on their way; then views are told without them. Or a lease, where that is longer: there
- * messages take longer. */
-#define VIEWS_HELD_US UINT64_C(500000)
+/* For ghosts that are still on their way; then views are told without them. Or so many leases, where that is longer: by
+ * then a neighbour that has died as well is replaced. */
+#define VIEWS_HELD_US     UINT64_C(500000)
+#define VIEWS_HELD_LEASES 3u
 
 void promote_begin(struct cellserver *cs, struct held_leaf *leaf)
 {
@@ -134,7 +135,8 @@ static void leaf_promote(struct cellserver *cs, struct held_leaf *held, const ch
     outbox_log(cs->out, LOG_INFO, "event=promoted leaf=%s epoch=%u entities=%u level=%d cause=%s", key, owner->epoch,
                held->content.count, held->level, why);
     uint32_t at = leaf_open(cs, owner);
-    cs->leaves[at].hold_until_us = cs->now_us + (cs->lease_us > VIEWS_HELD_US ? cs->lease_us : VIEWS_HELD_US);
+    uint64_t leases_us = VIEWS_HELD_LEASES * cs->lease_us;
+    cs->leaves[at].hold_until_us = cs->now_us + (leases_us > VIEWS_HELD_US ? leases_us : VIEWS_HELD_US);
     for (uint32_t i = 0; i < held->content.end; i++) {
         const struct held_entity *item = &held->content.entities[i];
         if (item->id.v != 0 && !newer_beside(cs, held, item)) install(cs, at, &held->content, item);

@@ -39,6 +39,18 @@ static size_t query_run(struct cellserver *cs, const struct query *m)
     }
 }
 
+/* What is owned of it, to the front of cs->handles. Ghosts are their owners' to answer for: what is left here of one
+ * whose owner has not spoken yet may be gone. */
+static size_t query_owned(struct cellserver *cs, const struct query *m)
+{
+    size_t found = query_run(cs, m), count = 0;
+    for (size_t i = 0; i < found; i++) {
+        uint32_t handle = cs->handles[i];
+        if (cs->entities[cs->entity_of_handle[handle]].status == ENTITY_OWNED) cs->handles[count++] = handle;
+    }
+    return count;
+}
+
 static void result_write(struct cellserver *cs, const struct query *m, uint32_t part, uint32_t parts, size_t first,
                          uint32_t count, struct writer *w)
 {
@@ -104,7 +116,7 @@ void query_handle(struct cellserver *cs, uint32_t peer, struct cursor message)
         query_refuse(cs, peer, &m, TERRANE_ERR_NOT_READY);
         return;
     }
-    size_t count = query_run(cs, &m);
+    size_t count = query_owned(cs, &m);
     uint32_t parts = (uint32_t)((count + RESULT_ITEMS - 1) / RESULT_ITEMS);
     if (parts == 0) parts = 1;
     for (uint32_t part = 0; part < parts; part++) {
@@ -122,8 +134,9 @@ static void lookup_run(const struct cellserver *cs, const struct lookup *m, stru
     out->leaf = QUADKEY_ROOT;
     uint32_t at = entity_find(cs, m->id);
     bool owned = at != NONE && cs->entities[at].status == ENTITY_OWNED;
-    /* Whoever stands by for it may be asked because its owner is gone: "unknown" would be the entity's end. */
-    if (owned ? !leaf_serves(cs, cs->entities[at].leaf) : replica_holds(cs, m->id)) {
+    /* Whoever stands by for it, or has been offered it, may be asked because its owner is gone: "unknown" would be the
+     * entity's end. */
+    if (owned ? !leaf_serves(cs, cs->entities[at].leaf) : replica_holds(cs, m->id) || takeover_pends(cs, m->id)) {
         out->error = TERRANE_ERR_NOT_READY;
         return;
     }
@@ -305,7 +318,7 @@ static enum terrane_error answer_snapshot(struct cellserver *cs, const struct sn
 static enum terrane_error answer_query(struct cellserver *cs, const struct query *m)
 {
     if (query_unready(cs, m)) return TERRANE_ERR_NOT_READY;
-    size_t count = query_run(cs, m);
+    size_t count = query_owned(cs, m);
     /* One reply is all that the lane has; it holds a packet's worth, and `parts` says how many it would have taken. */
     uint32_t parts = (uint32_t)((count + RESULT_ITEMS - 1) / RESULT_ITEMS);
     uint32_t first = count > RESULT_ITEMS ? RESULT_ITEMS : (uint32_t)count;

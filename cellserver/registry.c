@@ -128,7 +128,7 @@ static void claim_denied(struct cellserver *cs, uint32_t at, const struct regist
 /* It is on its way to us. */
 static bool in_transit(const struct cellserver *cs, struct entity_id id)
 {
-    return table_get(&cs->pending_index, id.v) != TABLE_NONE || replica_promotes(cs, id);
+    return takeover_pends(cs, id) || replica_promotes(cs, id);
 }
 
 /* To whom we have handed it on, if that one is still there; else NODE_NONE. */

@@ -155,6 +155,11 @@ static uint32_t pending_find(const struct cellserver *cs, struct entity_id id)
     return table_get(&cs->pending_index, id.v);
 }
 
+bool takeover_pends(const struct cellserver *cs, struct entity_id id)
+{
+    return table_get(&cs->pending_index, id.v) != TABLE_NONE;
+}
+
 static uint32_t pending_new(struct cellserver *cs, struct entity_id id, uint32_t leaf)
 {
     uint32_t at = 0;

@@ -8,6 +8,7 @@
 _Static_assert(sizeof(struct claim) == 64, "a claim is a cache line");
 
 #define BIT(change) (1u << (change))
+#define MISSED_PART 8u /* of the time that all orphans have: a frame may still be on its way */
 
 void directory_open(struct directory *d, const struct replica_listener *listener, uint64_t hold_us)
 {
@@ -330,7 +331,7 @@ void directory_supersede(struct directory *d, uint64_t now_us, struct entity_id 
     entity_settle(d, entity);
 }
 
-void directory_adopt(struct directory *d, uint64_t now_us, const struct entity_record *record)
+void directory_adopt(struct directory *d, uint64_t now_us, const struct entity_record *record, uint32_t leaf)
 {
     CHECK(record->id.v != 0);
     uint32_t entity = entity_of(d, record->id), winner = d->entities[entity].winner;
@@ -339,11 +340,71 @@ void directory_adopt(struct directory *d, uint64_t now_us, const struct entity_r
         if (w->version > record->version || (w->version == record->version && w->leaf != DIRECTORY_NONE)) return;
     }
     if (record->version >= d->entities[entity].floor) {
-        uint32_t claim = claim_new(d, entity, DIRECTORY_NONE, DIRECTORY_NONE, record);
+        uint32_t claim = claim_new(d, entity, DIRECTORY_NONE, leaf, record);
         claim_contend(d, claim);
         due_append(d, entity, DUE_ORPHAN, now_us);
     }
     entity_settle(d, entity);
+}
+
+/* The next orphan from `entity` on that waits for the leaf. */
+static uint32_t orphan_of(const struct directory *d, uint32_t entity, uint32_t leaf)
+{
+    while (entity != DIRECTORY_NONE && d->claims[d->entities[entity].winner].slot != leaf)
+        entity = d->entities[entity].due[DUE_ORPHAN].after;
+    return entity;
+}
+
+void directory_whole_begins(struct directory *d, uint32_t leaf)
+{
+    for (uint32_t at = orphan_of(d, d->first[DUE_ORPHAN], leaf); at != DIRECTORY_NONE;) {
+        d->claims[d->entities[at].winner].marks |= CLAIM_SEEN;
+        at = orphan_of(d, d->entities[at].due[DUE_ORPHAN].after, leaf);
+    }
+}
+
+void directory_whole_ends(struct directory *d, uint32_t leaf)
+{
+    for (uint32_t at = orphan_of(d, d->first[DUE_ORPHAN], leaf); at != DIRECTORY_NONE;) {
+        struct claim *c = &d->claims[d->entities[at].winner];
+        if ((c->marks & CLAIM_SEEN) != 0) c->marks |= CLAIM_MISSED;
+        at = orphan_of(d, d->entities[at].due[DUE_ORPHAN].after, leaf);
+    }
+}
+
+/* Brings the end of an orphan forward to `at_us`: it comes behind all that end before. */
+static void orphan_hasten(struct directory *d, uint32_t entity, uint64_t at_us)
+{
+    if (d->entities[entity].due[DUE_ORPHAN].at_us <= at_us) return;
+    due_remove(d, entity, DUE_ORPHAN);
+    uint32_t before = DIRECTORY_NONE, after = d->first[DUE_ORPHAN];
+    while (after != DIRECTORY_NONE && d->entities[after].due[DUE_ORPHAN].at_us <= at_us) {
+        before = after;
+        after = d->entities[after].due[DUE_ORPHAN].after;
+    }
+    d->entities[entity].due[DUE_ORPHAN] = (struct due){.at_us = at_us, .before = before, .after = after};
+    *(before == DIRECTORY_NONE ? &d->first[DUE_ORPHAN] : &d->entities[before].due[DUE_ORPHAN].after) = entity;
+    *(after == DIRECTORY_NONE ? &d->last[DUE_ORPHAN] : &d->entities[after].due[DUE_ORPHAN].before) = entity;
+}
+
+void directory_hasten(struct directory *d, uint64_t now_us)
+{
+    for (uint32_t at = d->first[DUE_ORPHAN]; at != DIRECTORY_NONE;) {
+        uint32_t next = d->entities[at].due[DUE_ORPHAN].after;
+        struct claim *c = &d->claims[d->entities[at].winner];
+        if ((c->marks & CLAIM_MISSED) != 0) orphan_hasten(d, at, now_us + d->hold_us / MISSED_PART);
+        c->marks &= (uint8_t)~CLAIM_MISSED;
+        at = next;
+    }
+}
+
+void directory_forget_leaf(struct directory *d, uint32_t leaf)
+{
+    for (uint32_t at = orphan_of(d, d->first[DUE_ORPHAN], leaf); at != DIRECTORY_NONE;) {
+        uint32_t next = d->entities[at].due[DUE_ORPHAN].after;
+        d->claims[d->entities[at].winner].slot = DIRECTORY_NONE;
+        at = orphan_of(d, next, leaf);
+    }
 }
 
 static void floor_end(struct directory *d, uint64_t now_us, uint32_t entity)

@@ -25,8 +25,9 @@
 
 enum claim_mark {
     CLAIM_WINS = 1,
-    CLAIM_SEEN = 2,  /* is in the snapshot that is being taken */
-    CLAIM_LEAVES = 4 /* leaves in the frame that is being checked */
+    CLAIM_SEEN = 2,   /* is in the snapshot that is being taken */
+    CLAIM_LEAVES = 4, /* leaves in the frame that is being checked */
+    CLAIM_MISSED = 8  /* an orphan: the leaf that was to speak of it has spoken, without it */
 };
 
 /* 64 bytes, a cache line: frames touch one claim for each moved entity. */
@@ -39,7 +40,7 @@ struct claim {
     uint16_t layer;
     uint8_t yaw, marks;
     uint32_t state;      /* a blob */
-    uint32_t leaf, slot; /* orphans: DIRECTORY_NONE */
+    uint32_t leaf, slot; /* orphans: DIRECTORY_NONE, and the index of the leaf that is to speak of it, if known */
     uint32_t next;       /* of the same entity; of the free list */
 };
 
@@ -97,8 +98,16 @@ uint32_t directory_renew(struct directory *d, uint64_t now_us, uint32_t claim, c
 /* moved: the version under which another leaf has it now; 0: unknown. */
 void directory_release(struct directory *d, uint64_t now_us, uint32_t claim, enum claim_release how, uint64_t moved);
 void directory_supersede(struct directory *d, uint64_t now_us, struct entity_id id, uint64_t version);
-void directory_adopt(struct directory *d, uint64_t now_us, const struct entity_record *record);
+/* leaf: the index of the one that is to speak of it; DIRECTORY_NONE: none is known. */
+void directory_adopt(struct directory *d, uint64_t now_us, const struct entity_record *record, uint32_t leaf);
+/* A whole snapshot of a leaf begins and ends: what it was to speak of before it began, and does not, is not there; it
+ * may have gone on to another. */
+void directory_whole_begins(struct directory *d, uint32_t leaf);
+void directory_whole_ends(struct directory *d, uint32_t leaf);
+void directory_forget_leaf(struct directory *d, uint32_t leaf); /* nobody waits for it any more */
 
+/* All leaves are level: who is not where it was to be has little time left. */
+void directory_hasten(struct directory *d, uint64_t now_us);
 /* Ends orphans and floors whose time has come. */
 void directory_expire(struct directory *d, uint64_t now_us);
 uint64_t directory_due_us(const struct directory *d); /* UINT64_MAX: nothing waits */

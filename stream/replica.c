@@ -117,6 +117,7 @@ void replica_close(struct replicas *r, struct replica *leaf, enum claim_release 
         if (leaf->claims[slot] != DIRECTORY_NONE)
             directory_release(&r->directory, r->now_us, leaf->claims[slot], how, 0);
     }
+    directory_forget_leaf(&r->directory, leaf->index);
     if (leaf->state == REPLICA_WAITING) r->waiting--;
     directory_set_level(&r->directory, leaf->index, false);
     gap_close(r, leaf); /* nothing of it is wanted any more */
@@ -232,6 +233,7 @@ static void incoming_begin(struct replicas *r, struct replica *leaf, const struc
         uint32_t claim = leaf->claims[slot];
         if (claim != DIRECTORY_NONE) r->directory.claims[claim].marks &= (uint8_t)~CLAIM_SEEN;
     }
+    directory_whole_begins(&r->directory, leaf->index);
     if (part->epoch > leaf->epoch) leaf->epoch = part->epoch;
     if (part->parts > 1) replica_go(r, leaf, REPLICA_PART);
 }
@@ -275,6 +277,7 @@ static void incoming_finish(struct replicas *r, struct replica *leaf)
         leaf->claims[slot] = DIRECTORY_NONE;
         directory_release(&r->directory, r->now_us, claim, RELEASE_HELD, 0);
     }
+    directory_whole_ends(&r->directory, leaf->index);
     leaf->content = true;
     leaf->content_epoch = leaf->incoming.epoch;
     leaf->seq = leaf->incoming.seq;

@@ -176,6 +176,7 @@ static void ask_silent(struct replicas *r)
 void replicas_tick(struct replicas *r, uint64_t now_us)
 {
     step_begin(r, now_us);
+    if (r->waiting == 0) directory_hasten(&r->directory, r->now_us);
     directory_expire(&r->directory, r->now_us);
     directory_tell(&r->directory);
     ask_silent(r);
@@ -194,10 +195,11 @@ void replicas_supersede(struct replicas *r, uint64_t now_us, struct entity_id id
     directory_tell(&r->directory);
 }
 
-void replicas_adopt(struct replicas *r, uint64_t now_us, const struct entity_record *record)
+void replicas_adopt(struct replicas *r, uint64_t now_us, struct quadkey leaf, const struct entity_record *record)
 {
     step_begin(r, now_us);
-    directory_adopt(&r->directory, r->now_us, record);
+    const struct replica *next = replica_find(r, leaf);
+    directory_adopt(&r->directory, r->now_us, record, next == NULL ? DIRECTORY_NONE : next->index);
     directory_tell(&r->directory);
 }
 
@@ -240,6 +242,11 @@ size_t replicas_watched(const struct replicas *r)
 size_t replicas_waiting(const struct replicas *r)
 {
     return r->waiting;
+}
+
+bool replicas_orphaned(const struct replicas *r)
+{
+    return r->directory.first[DUE_ORPHAN] != DIRECTORY_NONE;
 }
 
 const struct replicas_counters *replicas_counters(const struct replicas *r)

@@ -11,11 +11,10 @@
  * One entity may be claimed by several leaves while it moves between them (or between servers): the claim with the
  * highest version is the entity. When that one goes and no other is at least as new, the entity is held as an orphan
  * for `orphan_us`, since its next leaf's stream may not have spoken yet: after LEFT_MOVED (ghosts: to a watched leaf),
- * after unwatching, and when a snapshot does not have it. Older claims are not shown instead; but when the time is over
- * and an older claim stands in a level leaf, that one is the entity again.
- * A ghost vanishes at once after LEFT_STRIP and after LEFT_MOVED to a leaf that is not watched.
- * LEFT_GONE ends it at once, and a tombstone (id, version) of `orphan_us` keeps late frames of the same life from
- * bringing it back.
+ * after unwatching, when a snapshot does not have it, and after replicas_adopt. Older claims are not shown instead; but
+ * when the time is over and an older claim stands in a level leaf, that one is the entity again. A ghost vanishes at
+ * once after LEFT_STRIP and after LEFT_MOVED to a leaf that is not watched. LEFT_GONE ends it at once, and a tombstone
+ * (id, version) of `orphan_us` keeps late frames of the same life from bringing it back.
  *
  * The owner hears through `listener`, in order, only about the winning claim. In a callback it must not call back in.
  *
@@ -81,8 +80,10 @@ uint64_t replicas_deadline_us(const struct replicas *r);
  * orphan or tombstones the version; claims below `version` are ignored from now on. */
 void replicas_supersede(struct replicas *r, uint64_t now_us, struct entity_id id, uint64_t version);
 /* Keeps an entity that this process has just given away visible until its next owner's stream speaks: an orphan with
- * this record (unless a claim of at least its version is there already). Reports APPEARED (or nothing). */
-void replicas_adopt(struct replicas *r, uint64_t now_us, const struct entity_record *record);
+ * this record (unless a claim of at least its version is there already). Reports APPEARED (or nothing). `leaf`: where
+ * it went, as its owner has just said on the sure lane: if the next whole snapshot of that leaf does not have it, and
+ * all leaves are level, it ends after an eighth of its time. */
+void replicas_adopt(struct replicas *r, uint64_t now_us, struct quadkey leaf, const struct entity_record *record);
 
 /* Handle of an entity, or UINT32_MAX. */
 uint32_t replicas_find(const struct replicas *r, struct entity_id id);
@@ -94,6 +95,7 @@ bool replicas_filled(const struct replicas *r, struct quadkey leaf);
 size_t replicas_count(const struct replicas *r); /* live entities, orphans included */
 size_t replicas_watched(const struct replicas *r);
 size_t replicas_waiting(const struct replicas *r); /* leaves that wait for a snapshot */
+bool replicas_orphaned(const struct replicas *r);  /* some entity is shown in wait for its next leaf's word */
 const struct replicas_counters *replicas_counters(const struct replicas *r);
 
 #endif

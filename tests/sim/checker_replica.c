@@ -144,9 +144,17 @@ void replicas_judge(struct sim *sim, bool exact)
 
 struct level_look {
     struct sim *sim;
-    uint32_t living;
+    uint32_t living, walkers;
     bool safe;
 };
+
+/* Whether it was in the world at the last look, which knows whose it was then. */
+static bool was_owned(const struct sim *sim, uint32_t walker)
+{
+    const struct walker *w = &sim->crowd.walkers[walker];
+    const struct owned *o = &sim->checker.owned[walker];
+    return w->presence == PRESENT && o->owner_seen_us > 0 && o->life_before == w->life;
+}
 
 static void look_at_leaf(void *context, const struct leaf_owner *leaf)
 {
@@ -166,9 +174,8 @@ static void look_at_leaf(void *context, const struct leaf_owner *leaf)
     for (uint32_t i = 0; i < k->count && look->safe; i++) {
         const struct owned *o = &k->owned[i];
         const struct held_copy *copy = copy_of(sim, standby, i);
-        if (sim->crowd.walkers[i].presence != PRESENT || o->server_before != primary ||
-            o->leaf_before.v != leaf->leaf.v)
-            continue;
+        if (!was_owned(sim, i) || o->server_before != primary || o->leaf_before.v != leaf->leaf.v) continue;
+        look->walkers++;
         look->safe = copy->level && copy->epoch == leaf->epoch && has_acknowledged(&sim->crowd.walkers[i], copy);
     }
 }
@@ -184,5 +191,9 @@ bool faults_protected(struct sim *sim)
     for (uint32_t i = 0; i < sim->plan.servers; i++)
         look.living += sim->members[sim->server_first + i].listening ? 1 : 0;
     coordinator_leaves(c->coordinator, look_at_leaf, &look);
-    return look.safe && look.living > 0;
+    if (look.living < 2 || sim->plan.no_standbys) return look.safe && look.living > 0;
+    /* A leaf that was promoted since the last look seems to be empty: nobody knows yet what its standby must have. */
+    uint32_t walkers = 0;
+    for (uint32_t i = 0; i < sim->checker.count; i++) walkers += was_owned(sim, i);
+    return look.safe && look.walkers == walkers;
 }

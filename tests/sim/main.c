@@ -232,6 +232,7 @@ static void tell_sum(const struct run_result *sum, uint64_t seeds, uint64_t viol
            seeds, violations, sum->crossings, sum->handoffs, sum->faults, sum->deaths, sum->promotions);
     for (int i = CLASS_SINGLE; i < CLASS_COUNT; i++)
         if (sum->happened[i] > 0) printf(",\"%s\":%" PRIu64, fault_class_name((enum fault_class)i), sum->happened[i]);
+    printf(",\"queries_short\":%" PRIu64, sum->queries_short);
     printf(",\"calms\":%" PRIu64 ",\"sees\":%" PRIu64 ",\"trace\":\"%016" PRIx64 "\",\"sim_s\":%.1f,\"wall_s\":%.1f}\n",
            sum->calms, sum->sees, sum->trace_hash, (double)sum->sim_us / 1e6, wall);
 }
@@ -261,6 +262,7 @@ int main(int argc, char **argv)
         for (int i = 0; i < CLASS_COUNT; i++) sum.happened[i] += r.happened[i];
         sum.sim_us += r.sim_us;
         sum.sees += r.sees;
+        sum.queries_short += r.queries_short;
         sum.calms += r.calms;
         sum.trace_hash = sum.trace_hash * 31 + r.trace_hash;
         if (r.violated) {

@@ -308,6 +308,28 @@ START_TEST(map_events_reach_observers_on_both_sides_once)
 }
 END_TEST
 
+START_TEST(a_query_finds_what_is_owned_and_no_ghost)
+{
+    open_rig();
+    rig_enter(&rig, 0, 1, half - 10 * UNIT, 1000, 50 * UNIT);
+    rig_enter(&rig, 1, 2, half + 10 * UNIT, 1000, 0);
+    settle();
+    ck_assert_uint_eq(ghosts(0), 1);
+    struct query query = {.request = 1, .shape = QUERY_CIRCLE, .layer = -1, .a = half, .b = 1000, .c = 50 * UNIT};
+    query_encode(&rig.w, &query);
+    rig_step(&rig, 0,
+             &(struct event){
+                 .kind = EVENT_MESSAGE, .lane = LANE_QUERY, .token = 3, .bytes = rig.w.data, .size = rig.w.size});
+    struct query_result result;
+    struct query_item item;
+    ck_assert_int_eq(query_result_decode(cursor_of(rig.reply.data, rig.reply.size), &result), TERRANE_ERR_OK);
+    ck_assert_uint_eq(result.count, 1);
+    ck_assert(query_result_next(&result, &item));
+    ck_assert_uint_eq(item.id.v, 1);
+    rig_close(&rig);
+}
+END_TEST
+
 START_TEST(the_query_lane_answers_status_and_refuses_nonsense)
 {
     open_rig();
@@ -335,4 +357,4 @@ SUITE_MAIN("cellserver", owns_what_the_map_says_and_is_ready, an_enter_is_answer
            late_commands_follow_the_entity_and_run_once, a_leave_takes_the_entity_out_of_every_view,
            borders_inside_a_server_change_only_the_label, who_may_not_say_something_is_not_heard,
            another_gateways_entity_is_out_of_reach, map_events_reach_observers_on_both_sides_once,
-           the_query_lane_answers_status_and_refuses_nonsense)
+           a_query_finds_what_is_owned_and_no_ghost, the_query_lane_answers_status_and_refuses_nonsense)

@@ -154,6 +154,9 @@ START_TEST(what_is_pending_is_not_refused_and_the_newest_asker_is_answered)
     offer(STAND_THIRD, 1, 1, 50, HALF + 2000);
     ck_assert_uint_eq(stand_stats(&s).pending, 1);
     ck_assert_uint_eq(s.told[STAND_THIRD].count[MESSAGE_ACCEPT], 0);
+    lookup_encode(&s.w, &(struct lookup){.request = 7, .id = {50}});
+    stand_say(&s, STAND_GATEWAY, true);
+    ck_assert_int_eq(s.told[STAND_GATEWAY].lookup.error, TERRANE_ERR_NOT_READY); /* it may be about to have it */
     s.map[3].epoch = s.map[3].since = 2; /* the third's leaf has another primary, which asks again */
     s.map[3].primary = stand_node[STAND_PRIMARY];
     stand_map(&s);

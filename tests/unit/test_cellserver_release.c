@@ -41,7 +41,7 @@ static void enter(uint64_t id, int32_t x, uint32_t radius)
 /* Long enough for views that wait for ghosts. */
 static void settle(void)
 {
-    for (int i = 0; i < 12; i++) stand_tick(&s);
+    for (int i = 0; i < 18; i++) stand_tick(&s);
     stand_forget(&s);
 }
 

@@ -218,6 +218,30 @@ START_TEST(a_primary_that_hears_neither_coordinator_nor_standby_serves_no_more)
 }
 END_TEST
 
+START_TEST(who_stops_seeing_while_its_leaf_is_fenced_is_told_so_afterwards)
+{
+    open_rig();
+    rig_enter(&rig, 0, 8, 1000 + UNIT, 1000, 0);
+    rig_enter(&rig, 0, 7, 1000, 1000, 50 * UNIT); /* the last one of a message */
+    ticks(4);
+    ck_assert_uint_eq(rig.seen.sees, 1);
+    rig.deaf = rig.cut = true;
+    ticks(20);
+    ck_assert(owned(0).fenced);
+    set_radius_encode(&rig.w, &(struct set_radius){.request = 80, .sequence = 50, .id = {7}, .radius = 0});
+    rig_say(&rig, 0, true);
+    ticks(2);
+    uint32_t told = rig.seen.count[MESSAGE_VIEWS];
+    rig.deaf = false;
+    ticks(3);
+    ck_assert_uint_gt(rig.seen.count[MESSAGE_VIEWS], told);
+    ck_assert_uint_eq(rig.seen.view.observer.v, 7);
+    ck_assert_int_eq(rig.seen.view.part, VIEW_WHOLE_LAST);
+    ck_assert_uint_eq(rig.seen.view.see_count, 0);
+    rig_close(&rig);
+}
+END_TEST
+
 START_TEST(a_leaf_without_a_standby_serves_whatever_is_silent)
 {
     open_rig();
@@ -235,4 +259,5 @@ SUITE_MAIN("cellserver_standby", an_enter_is_answered_when_the_standby_has_it,
            who_waits_is_answered_when_the_map_takes_the_standby_away, moves_reach_the_standby_with_the_tick,
            nobody_is_offered_before_the_standby_has_the_mark,
            a_primary_that_hears_neither_coordinator_nor_standby_serves_no_more,
+           who_stops_seeing_while_its_leaf_is_fenced_is_told_so_afterwards,
            a_leaf_without_a_standby_serves_whatever_is_silent)

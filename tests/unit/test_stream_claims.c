@@ -457,66 +457,6 @@ START_TEST(superseding_drops_an_orphan)
 }
 END_TEST
 
-START_TEST(an_adopted_entity_is_visible_until_its_next_owner_speaks)
-{
-    begin();
-    struct entity_record record = kit_record(1, 11, 99, 0);
-    record.state = (const uint8_t *)"ab";
-    record.state_size = 2;
-    replicas_supersede(r, 1, record.id, 11); /* it was ours */
-    replicas_adopt(r, 2, &record);
-    last_told(1, BIT(REPLICA_APPEARED));
-    ck_assert(memcmp(log_.told[0].state, "ab", 2) == 0);
-    replicas_tick(r, 1 + HOLD);
-    record.version = 12;
-    record.position.x = 101;
-    kit_enter(east, 0, record);
-    tell(1 + HOLD, east);
-    last_told(1, BIT(REPLICA_MOVED) | BIT(REPLICA_CHANGED));
-    replicas_tick(r, 10 * HOLD);
-    ck_assert(visible(1) && log_.count == 2);
-    end();
-}
-END_TEST
-
-START_TEST(an_adopted_entity_that_no_stream_claims_vanishes)
-{
-    begin();
-    struct entity_record record = kit_record(1, 11, 99, 0);
-    replicas_adopt(r, 2, &record);
-    replicas_adopt(r, 3, &record); /* once more: its time starts anew */
-    ck_assert_uint_eq(log_.count, 1);
-    replicas_tick(r, 2 + HOLD);
-    ck_assert(visible(1));
-    replicas_tick(r, 3 + HOLD);
-    ck_assert(!visible(1));
-    end();
-}
-END_TEST
-
-START_TEST(adopting_changes_nothing_where_a_claim_is_as_new_or_the_life_is_over)
-{
-    begin();
-    kit_enter(west, 0, kit_record(1, 11, 90, 0));
-    kit_enter(west, 1, kit_record(2, 11, 90, 0));
-    kit_enter(west, 2, kit_record(3, 10, 90, 0));
-    tell(1, west);
-    kit_leave(west, 1, LEFT_GONE);
-    tell(2, west);
-    log_.count = 0;
-    for (uint64_t id = 1; id <= 2; id++) {
-        struct entity_record record = kit_record(id, 11, 55, 0);
-        replicas_adopt(r, 3, &record);
-    }
-    ck_assert(log_.count == 0 && visible(1) && !visible(2));
-    struct entity_record newer = kit_record(3, 11, 55, 0);
-    replicas_adopt(r, 3, &newer);
-    last_told(3, BIT(REPLICA_MOVED) | BIT(REPLICA_CHANGED));
-    ck_assert_uint_eq(version_of(3), 11);
-    end();
-}
-END_TEST
-
 START_TEST(handles_are_stable_and_used_again)
 {
     begin();
@@ -558,6 +498,4 @@ SUITE_MAIN("stream_claims", a_crossing_whose_new_leaf_speaks_first_is_one_change
            older_knowledge_of_a_leaf_that_waits_counts_only_when_its_snapshot_confirms_it,
            unwatching_holds_or_ends_who_has_no_other_leaf, a_leaf_watched_again_takes_its_orphans_back,
            superseding_ends_the_copy_and_ignores_lower_versions_from_then_on, superseding_the_unknown_and_the_newer,
-           superseding_drops_an_orphan, an_adopted_entity_is_visible_until_its_next_owner_speaks,
-           an_adopted_entity_that_no_stream_claims_vanishes,
-           adopting_changes_nothing_where_a_claim_is_as_new_or_the_life_is_over, handles_are_stable_and_used_again)
+           superseding_drops_an_orphan, handles_are_stable_and_used_again)

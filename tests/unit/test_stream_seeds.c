@@ -171,7 +171,7 @@ static void being_cross(struct world_of_streams *w, uint32_t at)
     if (b->leaf == w->own) {
         struct entity_record record;
         describe(w, at, &record);
-        replicas_adopt(w->replicas, w->now_us, &record);
+        replicas_adopt(w->replicas, w->now_us, QUADKEY_NONE, &record);
     }
     b->leaf = to;
     b->record.version++;
