@@ -3,14 +3,18 @@
 tells why not, numbers move with the work."""
 import json
 import os
+import re
 import signal
 import subprocess
+import tempfile
 import urllib.error
 import urllib.request
 
 from cluster import BUILD, await_condition, check, passed, run
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 processes = []
+families = set()  # all names that any server told
 
 
 class Server:
@@ -47,7 +51,32 @@ def check_names(server):
     lint = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=30)
     check(lint.returncode == 0 and lint.stdout + lint.stderr == "", f"promtool: {lint.stdout}{lint.stderr}")
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    families.update(names)
     check(len(names) > 20 and len(set(names)) == len(names), f"a family is there twice, or few are: {names}")
+
+
+def check_deployed():
+    """The alerts do what their test says, and they and the dashboard ask for numbers that there are."""
+    folder = os.path.join(ROOT, "deploy/prometheus")
+    for command in [["check", "config", "prometheus.yml"], ["test", "rules", "alerts_test.yml"]]:
+        told = subprocess.run(["promtool", *command], cwd=folder, capture_output=True, text=True, timeout=60)
+        check(told.returncode == 0, f"promtool {command}: {told.stdout}{told.stderr}")
+    with open(os.path.join(ROOT, "deploy/grafana/terrane.json"), encoding="utf-8") as file:
+        panels = json.load(file)["panels"]
+    asked = [target["expr"] for panel in panels for target in panel["targets"]]
+    check(len(asked) > 20, f"the dashboard asks {len(asked)} questions")
+    with tempfile.NamedTemporaryFile("w", suffix=".yml") as rules:  # promtool reads expressions in rules alone
+        known = [expr.replace("$__rate_interval", "1m") for expr in asked]
+        json.dump({"groups": [{"name": "dashboard", "rules": [{"record": f"asked:{i}", "expr": expr}
+                                                              for i, expr in enumerate(known)]}]}, rules)
+        rules.flush()
+        told = subprocess.run(["promtool", "check", "rules", rules.name], capture_output=True, text=True, timeout=60)
+        check(told.returncode == 0, f"the dashboard's expressions: {told.stdout}{told.stderr}")
+    with open(os.path.join(folder, "alerts.yml"), encoding="utf-8") as file:
+        asked.append("\n".join(line for line in file if "summary" not in line and "description" not in line))
+    for name in re.findall(r"\b(?:terrane|process)_\w+", " ".join(asked)):
+        family = re.sub("_(bucket|sum|count)$", "", name)
+        check(family in families, f"{name} is asked for, and no server tells it")
 
 
 try:
@@ -70,6 +99,7 @@ try:
     leaves = sum(server.series()['terrane_cellserver_leaves{role="primary"}'] for server in servers)
     check(leaves == coordinator.series()['terrane_coordinator_leaves{state="all"}'], f"{leaves} leaves are owned")
 
+    check_deployed()
     bots = run("bots", "--coordinator", coordinator.at["inbox"], "--query", coordinator.at["query"], "--bots", "200",
                "--for", "3", "--calm-every", "2", "--json")
     check(bots.returncode == 0, bots.stderr)
