@@ -133,6 +133,7 @@ void ghost_from_owned(struct cellserver *cs, uint32_t at, struct quadkey to)
     struct entity_record record;
     entity_record_of(e, &record);
     record.state_size = 0;
+    entity_drop_move(cs, at);
     e->status = ENTITY_GHOST;
     e->leaving = false;
     cs->stats.ghosts++;

@@ -53,19 +53,30 @@ static void list_remove(uint32_t *items, uint32_t *count, uint32_t value)
     }
 }
 
+void entity_drop_move(struct cellserver *cs, uint32_t at)
+{
+    if (cs->entities[at].moved) list_remove(cs->moved, &cs->moved_count, at);
+    cs->entities[at].moved = false;
+}
+
+uint64_t entity_move_waits(const struct entity *e)
+{
+    return e->move_buffered ? e->buffered_sequence : e->moved ? e->position_sequence : 0;
+}
+
 /* Forgets an entity altogether; it is in no stream and not in the AOI any more. Its state's buffer stays for the next
  * user of the slot. */
 void entity_free(struct cellserver *cs, uint32_t at)
 {
     struct entity *e = &cs->entities[at];
     if (e->leaving) handoff_abandon(cs, at);
-    if (e->moved) list_remove(cs->moved, &cs->moved_count, at);
+    entity_drop_move(cs, at);
     if (e->straying) list_remove(cs->straying, &cs->straying_count, at);
     if (e->touched) list_remove(cs->touched, &cs->touched_count, at);
     views_forget(cs, at);
     table_remove(&cs->entity_index, e->id.v);
     e->status = ENTITY_FREE;
-    e->moved = e->straying = e->touched = false;
+    e->straying = e->touched = false;
     e->next_free = cs->entity_free;
     cs->entity_free = at;
 }

@@ -119,10 +119,11 @@ static struct buffered *held_next(struct cellserver *cs, uint32_t at)
 void forward_waiting(struct cellserver *cs, uint32_t at, struct node_id to)
 {
     struct entity *e = &cs->entities[at];
-    if (e->move_buffered) {
+    uint64_t sequence = entity_move_waits(e);
+    if (sequence > 0) {
         e->move_buffered = false;
         writer_clear(&cs->single);
-        moves_begin(&cs->single, &(struct moves){.sequence = e->buffered_sequence, .count = 1});
+        moves_begin(&cs->single, &(struct moves){.sequence = sequence, .count = 1});
         moves_add(&cs->single, &(struct move){.id = e->id, .position = e->pending_position, .yaw = e->pending_yaw});
         forward_to(cs, to, e->gateway, 0, cursor_of(cs->single.data, cs->single.size));
     }

@@ -41,7 +41,10 @@ uint32_t entity_install(struct cellserver *cs, uint32_t leaf, struct transfer *i
     }
     if (!placed) at = entity_new(cs, record, ENTITY_OWNED);
     struct entity *e = &cs->entities[at];
-    bool move_waits = e->status == ENTITY_OWNED && e->move_buffered && e->buffered_sequence > item->position_sequence;
+    /* A move that its gateway was told to be taken is newer than what its former owner knew, or was known there. */
+    uint64_t waiting = e->status == ENTITY_OWNED ? entity_move_waits(e) : 0;
+    bool move_waits = waiting > item->position_sequence && node_id_equal(e->gateway, item->gateway);
+    entity_drop_move(cs, at);
     e->status = ENTITY_OWNED;
     e->view_whole = true; /* so what the AOI says of its view is not noted one by one */
     e->leaving = e->move_buffered = false;
@@ -52,7 +55,7 @@ uint32_t entity_install(struct cellserver *cs, uint32_t leaf, struct transfer *i
     e->radius = record->radius;
     e->gateway = item->gateway;
     e->enter_request = 0;
-    e->position_sequence = move_waits ? e->buffered_sequence : item->position_sequence;
+    e->position_sequence = move_waits ? waiting : item->position_sequence;
     if (move_waits) entity_note_move(cs, at);
     e->state_sequence = item->state_sequence;
     e->radius_sequence = item->radius_sequence;
