@@ -8,8 +8,8 @@
 static void settle_owner(struct gateway *g, uint32_t slot, uint32_t peer)
 {
     struct own *own = &g->own[slot];
-    bool replaced = own->peer != SLOT_NONE || own->doubtful;
-    if (replaced) g->counters.handoffs++;
+    bool replaced = own->peer != SLOT_NONE && own->peer != peer;
+    if (replaced || own->doubtful) g->counters.handoffs++;
     own->doubtful = false;
     own->left = NODE_NONE;
     gateway_own_set_peer(g, slot, peer);
@@ -24,6 +24,9 @@ bool gateway_own_claim(struct gateway *g, uint32_t slot, struct node_id node, ui
     struct own *own = &g->own[slot];
     uint32_t peer = gateway_peer_get(g, node);
     bool moves = own->peer != peer, newer = version > own->version;
+    /* Each change of owner raises the version by one, so the same server has it back from another that we did not hear
+     * of: what went on to that one may have died with it. */
+    bool back = !moves && version > own->version + 1;
     bool equal_counts = !moves || (own->doubtful && !node_id_equal(node, own->left));
     if (peer == SLOT_NONE || version < own->version || (!newer && !equal_counts)) {
         g->counters.stale++;
@@ -35,7 +38,7 @@ bool gateway_own_claim(struct gateway *g, uint32_t slot, struct node_id node, ui
         own->leaf = QUADKEY_NONE;
         gateway_own_view_missing(g, slot, true);
     }
-    if (moves || own->doubtful) settle_owner(g, slot, peer);
+    if (moves || back || own->doubtful) settle_owner(g, slot, peer);
     /* Whom it was asked of shows it before the standby has it; only the answer counts then. Another has taken it over,
      * which is done when a standby has it. */
     bool passed_on = own->state == OWN_ENTERING && !own->attaching && !node_id_equal(node, own->asked);
