@@ -81,6 +81,7 @@ static bool judge(struct cellserver *cs, struct registry_waiting *w)
     if (!dead && cs->now_us - w->asked_us >= ASK_EVERY_US) {
         w->asked_us = cs->now_us;
         w->token = ++cs->registry.token;
+        if (w->token_first == 0) w->token_first = w->token;
         answer =
             (struct registry_item){.verb = REGISTRY_ASK, .id = entry->id, .version = entry->version, .token = w->token};
         registry_note(cs, entry->holder, &answer);
@@ -127,7 +128,9 @@ static void refuse(struct cellserver *cs, const struct registry_item *item)
     for (uint32_t i = 0; i < r->waiting_count; i++) {
         const struct registry_waiting *w = &r->waiting[i];
         struct registry_item answer = *item;
-        if (!entity_id_equal(w->item.id, item->id) || w->token != item->token) {
+        /* Any question since the claim came will do: the newest may always be on its way where trips take long. */
+        bool asked = item->token >= w->token_first && item->token <= w->token && w->token_first > 0;
+        if (!entity_id_equal(w->item.id, item->id) || !asked) {
             r->waiting[kept++] = *w;
             continue;
         }

@@ -41,7 +41,7 @@ struct registry_waiting {
     struct registry_item item;
     struct node_id asker;
     uint64_t from_us, asked_us;
-    uint64_t token; /* of its newest ASK */
+    uint64_t token_first, token; /* of its first and its newest ASK; 0: the holder has not been asked */
 };
 
 /* A home that has not heard of everybody yet. */
