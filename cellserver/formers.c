@@ -15,7 +15,7 @@ void formers_end(struct cellserver *cs, uint32_t leaf_at)
         uint32_t peer = peer_find(cs, leaf->formers.nodes[i]);
         if (peer == NONE || node_id_equal(leaf->formers.nodes[i], leaf->standby.node)) continue;
         writer_clear(&cs->message);
-        standby_end_encode(&cs->message, &(struct standby_end){.leaf = leaf->key, .epoch = leaf->standby.epoch});
+        standby_end_encode(&cs->message, &(struct standby_end){.leaf = leaf->key, .epoch = leaf->epoch});
         peer_send(cs, peer, &cs->message, true);
     }
     leaf->formers.count = 0;

@@ -2,8 +2,8 @@
  *
  * A standby that the map replaces keeps its copy: until the new one is level nobody is told of anything that is not in
  * it, and if the primary dies before, it is all that is left of the leaf. How long that takes nobody can know, so no
- * clock ends it: the primary tells the former ones (STANDBY_END) when the present one is level. A leaf without a
- * standby has no former ones either: its primary answers alone from then on, and every copy is out of date.
+ * clock ends it: the primary tells the former ones (STANDBY_END) when the present one is level, or when it hears that
+ * it has none: then it answers alone, and every copy is out of date.
  *
  * Memory: part of the leaf. */
 #ifndef TERRANE_CELLSERVER_FORMERS_H

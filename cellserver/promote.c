@@ -2,8 +2,9 @@
  *
  * The former primary may believe itself the owner for as long as an ack of ours is fresh to it. So from the moment in
  * which the map names us its acks are refusals, and we wait for one of three: it is not among the map's nodes (it is
- * dead), its RELEASE has come (it has given the leaf up), or the last beat that we acked is older than the lease and a
- * margin for clocks. Until then the leaf is nobody's here; what comes for its entities is kept (replica.c).
+ * dead; but a map of a new term may not name it because its coordinator has not heard of it yet), its RELEASE has come
+ * (it has given the leaf up), or the last beat that we acked is older than the lease and a margin for clocks. Until
+ * then the leaf is nobody's here; what comes for its entities is kept (replica.c).
  *
  * Of one entity in several places (another standby leaf, an own leaf, a ghost) the highest version is the entity; the
  * others are dropped without a word, since nobody was told of them by us. A promoted entity's version rises by more
@@ -27,7 +28,7 @@ void promote_begin(struct cellserver *cs, struct held_leaf *leaf)
     if (leaf->promoting) return;
     uint32_t peer = peer_find(cs, leaf->primary);
     leaf->promoting = true;
-    leaf->quiet_us = peer == NONE ? 0 : cs->peers[peer].beats.heard_us;
+    if (peer != NONE) leaf->quiet_us = cs->peers[peer].beats.heard_us;
     cs->held.promoting++;
     cs->report_due = true;
     const struct leaf_owner *owner = ownership_leaf(&cs->map, leaf->key);
@@ -38,7 +39,8 @@ void promote_begin(struct cellserver *cs, struct held_leaf *leaf)
 static const char *may_take(const struct cellserver *cs, const struct held_leaf *leaf, const struct leaf_owner *owner)
 {
     if (MUTATION(PROMOTED_EARLY)) return "mutation";
-    if (ownership_node(&cs->map, leaf->primary) == NULL) return "dead";
+    bool named = ownership_node(&cs->map, leaf->primary) != NULL;
+    if (!named && leaf->named_term == cs->map.term) return "dead";
     if (leaf->released >= owner->since) return "released";
     uint64_t lease_us = cs->lease_us;
     return cs->now_us >= leaf->quiet_us + lease_us + lease_us / 5 ? "quiet" : NULL;

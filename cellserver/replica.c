@@ -28,6 +28,12 @@ struct held_leaf *replica_find(const struct cellserver *cs, struct quadkey key)
     return leaf_of(cs, key);
 }
 
+static void held_follows(struct cellserver *cs, struct held_leaf *leaf, struct node_id primary)
+{
+    leaf->primary = primary;
+    leaf->named_term = ownership_node(&cs->map, primary) == NULL ? 0 : cs->map.term;
+}
+
 static struct held_leaf *held_leaf_open(struct cellserver *cs, struct quadkey key, struct node_id primary)
 {
     struct held_side *s = &cs->held;
@@ -35,7 +41,8 @@ static struct held_leaf *held_leaf_open(struct cellserver *cs, struct quadkey ke
     CHECK(s->count == 0 || s->leaves != NULL);
     while (at < s->count && s->leaves[at].used) at++;
     if (at == s->count) ARRAY_RESERVE(s->leaves, s->room, ++s->count);
-    s->leaves[at] = (struct held_leaf){.used = true, .key = key, .primary = primary, .asked_us = cs->now_us};
+    s->leaves[at] = (struct held_leaf){.used = true, .key = key, .asked_us = cs->now_us};
+    held_follows(cs, &s->leaves[at], primary);
     table_put(&s->index, key.v, at);
     s->used++;
     return &s->leaves[at];
@@ -260,7 +267,7 @@ void replica_receive(struct cellserver *cs, uint32_t peer, struct standby *m)
             return;
         }
         held_empty(cs, leaf);
-        leaf->primary = from->node;
+        held_follows(cs, leaf, from->node);
     }
     if (leaf->promoting) replica_refuse(cs, from->node, m->leaf, m->epoch);
     if (m->epoch < leaf->epoch) {
@@ -281,15 +288,18 @@ void replica_beat(struct cellserver *cs, uint32_t peer, uint64_t stamp)
     cs->held.due = true;
 }
 
-/* The leaf goes on elsewhere. A successor as its standby may not be level before the primary dies; so our copy is kept,
- * and may still be promoted, until the primary says that it is (formers.h). */
+/* The leaf goes on elsewhere. A successor as its standby may not be level before the primary dies, or the primary may
+ * die before it hears that it has no standby; so our copy is kept, and may still be promoted, until the primary says
+ * that it is out of date (formers.h), also if we are to stand by once more. */
 static void held_follow(struct cellserver *cs, struct held_leaf *leaf, const struct leaf_owner *owner)
 {
     bool mine = node_id_equal(owner->standby, cs->options.info.node);
     bool same = node_id_equal(owner->primary, leaf->primary);
     if (owner->epoch < leaf->epoch || (same && mine && !leaf->retired)) return;
-    if (!same || mine || !leaf->level || owner->standby.v == 0) {
+    if (!same || !leaf->level) {
         replica_free(cs, leaf);
+    } else if (mine) {
+        leaf->retired = false;
     } else if (!leaf->retired) {
         leaf->retired = true;
         early_refuse(cs, leaf);
@@ -323,6 +333,7 @@ void replica_sync(struct cellserver *cs)
     for (uint32_t i = 0; i < s->count; i++) {
         struct held_leaf *leaf = &s->leaves[i];
         if (!leaf->used) continue;
+        if (ownership_node(&cs->map, leaf->primary) != NULL) leaf->named_term = cs->map.term;
         const struct leaf_owner *owner = ownership_leaf(&cs->map, leaf->key);
         if (owner == NULL) {
             replica_free(cs, leaf);
@@ -527,6 +538,7 @@ void replica_drop_reader(struct cellserver *cs, uint32_t peer, const struct subs
 void replica_peer_gone(struct cellserver *cs, struct node_id node)
 {
     struct held_side *s = &cs->held;
+    uint32_t peer = peer_find(cs, node);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < s->refusal_count; i++) {
         if (!node_id_equal(s->refusals[i].primary, node)) s->refusals[kept++] = s->refusals[i];
@@ -534,6 +546,8 @@ void replica_peer_gone(struct cellserver *cs, struct node_id node)
     s->refusal_count = kept;
     for (uint32_t i = 0; i < s->count; i++) {
         struct held_leaf *leaf = &s->leaves[i];
+        bool its = leaf->used && !leaf->promoting && node_id_equal(leaf->primary, node);
+        if (its && peer != NONE) leaf->quiet_us = cs->peers[peer].beats.heard_us;
         for (uint32_t j = leaf->early_count; j-- > 0;) {
             if (node_id_equal(leaf->early[j].node, node)) early_drop(cs, leaf, j);
         }

@@ -89,12 +89,14 @@ struct held_leaf {
         uint32_t epoch, next, parts;
         uint64_t seq;
         struct held_content content;
-    } incoming;        /* the snapshot whose parts are coming in */
-    bool retired;      /* the map names another standby */
-    bool promoting;    /* the map says that it is ours, its former primary may still serve */
-    uint64_t quiet_us; /* promoting: when the last beat came whose ack may have been taken for leave to serve */
-    uint32_t released; /* the former primary has given it up under the ownership of that epoch */
-    bool taken;        /* it has just been promoted */
+    } incoming;          /* the snapshot whose parts are coming in */
+    bool retired;        /* the map names another standby */
+    bool promoting;      /* the map says that it is ours, its former primary may still serve */
+    uint64_t quiet_us;   /* promoting, or the primary is not in the map: when the last beat came whose ack may have been
+                            taken for leave to serve */
+    uint64_t named_term; /* the last term whose map named the primary's node */
+    uint32_t released;   /* the former primary has given it up under the ownership of that epoch */
+    bool taken;          /* it has just been promoted */
     struct early_reader *early;
     uint32_t early_count, early_room;
     struct held_command *commands;

@@ -541,8 +541,9 @@ void standby_sync(struct cellserver *cs)
         struct node_id node = alone ? NODE_NONE : owner->standby;
         bool same = node_id_equal(node, leaf->standby.node);
         if (node.v == 0 && !same) {
-            leaf->formers.count = 0;
+            formers_note(&leaf->formers, leaf->standby.node);
             stream_forget(cs, i);
+            formers_end(cs, i);
             standby_release(cs, i);
         } else if (node.v != 0 && !(same && leaf->standby.epoch == leaf->epoch)) {
             if (!same && leaf->standby.node.v != 0) formers_note(&leaf->formers, leaf->standby.node);

@@ -54,9 +54,16 @@ static uint32_t heir_of(const struct coordinator *c, uint32_t primary)
 static uint32_t former_of(const struct coordinator *c, const struct leaf *leaf)
 {
     uint32_t former = leaf->former.v == 0 ? NONE : member_find(c, leaf->former);
-    bool has = former != NONE && member_fate(c, former) == FATE_SERVES &&
+    bool has = former != NONE && member_fate(c, former) == FATE_SERVES && leaf->former_us != 0 &&
                c->members[former].lists_us <= leaf->former_us + STOOD_US;
     return has ? former : NONE;
+}
+
+/* Whether the one before the present standby may have a copy and has not been heard of it yet. */
+static bool former_may(struct coordinator *c, struct leaf *leaf)
+{
+    uint32_t former = leaf->former.v == 0 ? NONE : member_find(c, leaf->former);
+    return former != NONE && member_fate(c, former) != FATE_DEAD && may_be_level(c, leaf, former);
 }
 
 /* Dead, and the present standby was not level: it may have got so in the last moment, and then says so at once. Only
@@ -65,7 +72,7 @@ static bool fail_over_to_former(struct coordinator *c, uint32_t at)
 {
     struct leaf *leaf = &c->leaves[at];
     uint32_t former = former_of(c, leaf);
-    if (former == NONE) return false;
+    if (former == NONE) return former_may(c, leaf);
     if (leaf->lost_us == 0) leaf->lost_us = c->now_us;
     uint64_t from_us = leaf->lost_us + c->options.lease_us / 2;
     if (c->now_us >= from_us)
@@ -93,17 +100,35 @@ static void fail_over_dead(struct coordinator *c, uint32_t at, uint32_t primary,
                            : "its server is dead, nobody has a copy");
 }
 
+/* Who is not may be dead: nothing that somebody else still has depends on it then. */
+static bool heard_lately(const struct coordinator *c, uint32_t member)
+{
+    return c->now_us <= c->members[member].heard_us + c->options.lease_us / 2;
+}
+
 static void fail_over_silent(struct coordinator *c, uint32_t at, uint32_t primary, uint32_t standby)
 {
     const struct leaf *leaf = &c->leaves[at];
     enum fate fate = standby == NONE ? FATE_DEAD : member_fate(c, standby);
     if (fate == FATE_SERVES && leaf_level(c, leaf)) {
-        if (member_able(c, &c->members[standby]))
+        if (!heard_lately(c, standby))
+            assign_at(c, c->now_us + c->options.lease_us / 4);
+        else if (member_able(c, &c->members[standby]))
             plan_leaf(c, at, standby, NONE, "its server's lease has run out, its standby is level");
         return;
     }
     c->awaits_level = true;
     if (fate == FATE_DEAD && leaf->owner.standby.v != 0) plan_leaf(c, at, primary, NONE, "the standby is dead");
+}
+
+/* A silent standby is replaced only while its primary is heard: of a primary that has just died it may have the only
+ * copy, and may be heard again first. */
+static void replace_silent(struct coordinator *c, uint32_t at, uint32_t primary)
+{
+    if (!leaf_level(c, &c->leaves[at]) || heard_lately(c, primary))
+        plan_leaf(c, at, primary, NONE, "the standby's lease has run out");
+    else
+        assign_at(c, c->now_us + c->options.lease_us / 2);
 }
 
 void failover_plan(struct coordinator *c)
@@ -119,9 +144,10 @@ void failover_plan(struct coordinator *c)
             fail_over_dead(c, i, primary, standby);
         else if (fate == FATE_SILENT)
             fail_over_silent(c, i, primary, standby);
-        else if (leaf->owner.standby.v != 0 && member_fate(c, standby) != FATE_SERVES)
-            plan_leaf(c, i, primary, NONE,
-                      member_fate(c, standby) == FATE_DEAD ? "the standby is dead" : "the standby's lease has run out");
+        else if (leaf->owner.standby.v != 0 && member_fate(c, standby) == FATE_DEAD)
+            plan_leaf(c, i, primary, NONE, "the standby is dead");
+        else if (leaf->owner.standby.v != 0 && member_fate(c, standby) == FATE_SILENT)
+            replace_silent(c, i, primary);
     }
 }
 

@@ -113,9 +113,9 @@ struct leaf {
     uint64_t stands_us;      /* since when its standby is its standby */
     uint64_t stood_us;       /* when its standby last said that it is level */
     uint32_t stood_epoch;    /* and under which epoch */
-    struct node_id former;   /* the last level standby, as long as no other got level; NODE_NONE: none */
+    struct node_id former;   /* the standby before, as long as the present one is not level; NODE_NONE: none */
     uint32_t former_epoch;   /* under which it was */
-    uint64_t former_us;      /* when it last said so */
+    uint64_t former_us;      /* when it last said that it is level; 0: not yet */
     uint32_t load;           /* entities, as its owner said last */
     uint32_t told_epoch;     /* and under which epoch */
     struct course course;
@@ -124,6 +124,7 @@ struct leaf {
     uint64_t hot_us, cold_us; /* the planner's: balance.h */
     bool pinned;              /* an operator wants it to stay as it is */
     struct leaf_owner claim;  /* lead.c: what its primary and its standby report under higher epochs than ours */
+    uint64_t served_us;      /* when its owner said so last */
     uint32_t claim_standby_epoch;
     const char *why_primary, *why_standby; /* plan.c: static text */
 };
@@ -145,6 +146,8 @@ struct lead {
     bool again;       /* the map is to be loaded again when we are told that we lead */
     bool overtaken;   /* another has led: it is given back before anything else */
     bool closing, claims;
+    bool adopting; /* what servers claim is being saved */
+    bool founded;  /* there was no map in the store when this leadership began */
     uint64_t token, sent_us, until_us, due_us, stalled_us;
     uint64_t term_seen;         /* the highest in the store so far */
     uint64_t term_heard;        /* the highest in a HELLO so far */

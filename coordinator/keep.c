@@ -83,18 +83,21 @@ static void member_kept(struct coordinator *c, uint32_t index)
     if (saved_as == MEMBER_DEAD) member_free(c, index);
 }
 
-/* A level standby that another replaces keeps its copy for a while; until that one is level the primary answers nobody,
- * so the copy lacks nothing that anybody was promised. */
+/* A standby that another replaces keeps its copy for a while; until that one is level the primary answers nobody, so
+ * the copy lacks nothing that anybody was promised. The same holds if nobody replaces it and the primary is known to be
+ * dead before it can have heard so. Whether a copy that we had not heard of is level, it says itself. */
 static void note_former(struct coordinator *c, struct leaf *leaf)
 {
     bool moves = !node_id_equal(leaf->owner.primary, leaf->next.primary);
     bool other = !node_id_equal(leaf->owner.standby, leaf->next.standby);
-    if (moves || leaf->next.standby.v == 0) {
+    bool unheard = leaf->owner.primary.v != 0 && member_fate(c, member_find(c, leaf->owner.primary)) == FATE_DEAD;
+    bool level = leaf_level(c, leaf);
+    if (moves || (leaf->next.standby.v == 0 && !unheard)) {
         leaf->former = NODE_NONE;
-    } else if (other && leaf_level(c, leaf)) {
+    } else if (other && leaf->owner.standby.v != 0 && (level || leaf->former.v == 0)) {
         leaf->former = leaf->owner.standby;
         leaf->former_epoch = leaf->owner.epoch;
-        leaf->former_us = c->now_us;
+        leaf->former_us = level ? c->now_us : 0;
     }
 }
 
@@ -125,6 +128,7 @@ static void kept(struct coordinator *c)
     c->conflicts = 0;
     c->saved_rev = c->saving_rev;
     c->keep = KEEP_IDLE;
+    c->lead.adopting = false;
     for (uint32_t i = 0; i < c->leaf_count; i++) {
         if (c->leaves[i].saving) leaf_kept(c, &c->leaves[i]);
     }
@@ -184,12 +188,19 @@ void keep_follow(struct coordinator *c)
 {
     c->keep = KEEP_NEW;
     c->ready = false;
-    c->led = false;
+    c->led = c->lead.adopting = false;
     c->conflicts = 0;
     c->backoff_us = c->settle_us = c->saved_rev = 0;
     members_forget(c);
     map_forget(c);
     for (uint32_t i = 0; i < c->leaf_count; i++) c->leaves[i].saving = false;
+}
+
+/* Long enough for all to find us, and for leases that a former leader granted to run out. */
+static void settle(struct coordinator *c)
+{
+    uint64_t wait_us = FIND_US + c->options.lease_us + lapse_margin_us(c);
+    c->settle_us = c->now_us + (wait_us > SETTLE_US ? wait_us : SETTLE_US);
 }
 
 void keep_restore(struct coordinator *c, bool claim)
@@ -199,6 +210,7 @@ void keep_restore(struct coordinator *c, bool claim)
         c->ready = false;
         c->told = false;
         c->leaves_fresh = true;
+        settle(c); /* members may know of leaves what the store has lost */
     }
     save_whole(c);
 }
@@ -292,13 +304,6 @@ static void take_servers(struct coordinator *c, struct store_map *map)
     c->due_us = c->now_us;
 }
 
-/* Long enough for all to find us, and for leases that a former leader granted to run out. */
-static void settle(struct coordinator *c)
-{
-    uint64_t wait_us = FIND_US + c->options.lease_us + lapse_margin_us(c);
-    c->settle_us = c->now_us + (wait_us > SETTLE_US ? wait_us : SETTLE_US);
-}
-
 /* When we begin to lead, and again after a conflict: then the store knows better, be it that a write of a former leader
  * came late or that somebody emptied it. */
 static void loaded(struct coordinator *c, struct store_map *map)
@@ -311,6 +316,7 @@ static void loaded(struct coordinator *c, struct store_map *map)
     }
     uint64_t term = c->lead.term_seen > c->lead.term_heard ? c->lead.term_seen : c->lead.term_heard;
     c->led = true;
+    c->lead.adopting = false;
     c->backoff_us = 0;
     for (uint32_t i = 0; i < c->leaf_count; i++) c->leaves[i].saving = false;
     for (uint32_t i = 0; i < c->member_count; i++) c->members[i].saving = MEMBER_FREE, c->members[i].losing = false;
@@ -318,6 +324,7 @@ static void loaded(struct coordinator *c, struct store_map *map)
     c->leaves_fresh = true;
     if (map->term > term) term = map->term;
     c->term = (term > c->term ? term : c->term) + 1;
+    if (!led) c->lead.founded = map->term == 0;
     if (map->term == 0) {
         if (!led && c->term > 1) settle(c); /* there was a map, and servers that know of it */
         save_whole(c);
@@ -373,6 +380,7 @@ void keep_step(struct coordinator *c)
         operate(c, c->keep_failed == KEEP_LOADING ? STORE_LOAD : STORE_SAVE);
     bool open = c->keep == KEEP_IDLE && c->ready && c->now_us >= c->settle_us;
     if (open && lead_adopt(c)) {
+        c->lead.adopting = true;
         save(c, false);
         return;
     }

@@ -251,24 +251,56 @@ void lead_stands(struct coordinator *c, struct leaf *leaf, const struct leaf_sta
     c->lead.claims = true;
 }
 
+/* Whether somebody says that he is the leaf's primary: by a claim, or the stored one by what he lists. */
+static bool has_primary(const struct coordinator *c, const struct leaf *leaf)
+{
+    uint32_t primary = leaf->owner.primary.v == 0 ? NONE : member_find(c, leaf->owner.primary);
+    if (leaf->claim.epoch > 0) return true;
+    return primary != NONE && member_fate(c, primary) == FATE_SERVES && leaf->served_us != 0 &&
+           c->members[primary].lists_us <= leaf->served_us + STOOD_US;
+}
+
+/* What the servers' words make of the leaf. Where primary and standby agree it is just that, and the standby's copy
+ * stays level. A standby whose primary nobody knows has the only copy: it becomes the primary, and waits by itself
+ * until the former one, if that lives after all, can't serve any more. */
+static void adopt_words(struct coordinator *c, struct leaf *leaf, const struct leaf_owner *claim, uint32_t epoch)
+{
+    struct leaf_owner *next = &leaf->next;
+    bool there = claim->standby.v != 0 && member_find(c, claim->standby) != NONE;
+    bool agree = there && claim->epoch == leaf->claim_standby_epoch && !node_id_equal(claim->standby, claim->primary);
+    next->epoch = agree ? epoch : epoch + 1;
+    next->standby = NODE_NONE;
+    if (claim->epoch > 0) {
+        next->primary = claim->primary;
+        next->since = claim->since;
+    }
+    if (there && !has_primary(c, leaf)) {
+        next->primary = claim->standby;
+        next->since = next->epoch;
+    } else if (there && next->primary.v != 0 && !node_id_equal(claim->standby, next->primary)) {
+        next->standby = claim->standby;
+    }
+    if (next->since == 0) next->since = next->epoch; /* nobody has it */
+    if (!agree) return;
+    leaf->stood_epoch = epoch;
+    leaf->stood_us = c->now_us;
+}
+
 static bool adopt_leaf(struct coordinator *c, struct leaf *leaf)
 {
     struct leaf_owner claim = leaf->claim;
     uint32_t epoch = leaf->claim_standby_epoch > claim.epoch ? leaf->claim_standby_epoch : claim.epoch;
     char key[LIMIT_QUADKEY_TEXT];
+    bool any = epoch > 0 && higher(leaf, epoch);
+    if (any) {
+        leaf->next = leaf->owner;
+        adopt_words(c, leaf, &claim, epoch);
+        if (!node_id_equal(leaf->next.primary, leaf->owner.primary)) leaf->next.feed = 0;
+        leaf->saving = true;
+    }
     leaf->claim = (struct leaf_owner){0};
     leaf->claim_standby_epoch = 0;
-    if (epoch == 0 || !higher(leaf, epoch)) return false;
-    leaf->next = leaf->owner;
-    if (claim.epoch > 0) {
-        leaf->next.primary = claim.primary;
-        leaf->next.since = claim.since;
-    }
-    bool can = claim.standby.v != 0 && member_find(c, claim.standby) != NONE && leaf->next.primary.v != 0;
-    leaf->next.standby = can && !node_id_equal(claim.standby, leaf->next.primary) ? claim.standby : NODE_NONE;
-    if (!node_id_equal(leaf->next.primary, leaf->owner.primary)) leaf->next.feed = 0;
-    leaf->next.epoch = epoch + 1;
-    leaf->saving = true;
+    if (!any) return false;
     quadkey_text(leaf->owner.leaf, key);
     outbox_log(c->out, LOG_WARNING,
                "event=adopted leaf=%s epoch=%u stored_epoch=%u primary=%" PRIu64 " standby=%" PRIu64

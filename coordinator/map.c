@@ -12,9 +12,11 @@
 
 _Static_assert(PART_BYTES + 64 <= LIMIT_MESSAGE_BYTES, "a part of the map must fit one message");
 
+/* What a new leader has loaded is not told while servers know better: they would give up what they have. */
 bool map_open(const struct coordinator *c)
 {
-    return c->ready && c->now_us >= c->settle_us;
+    bool corrects = !c->told && (c->lead.claims || c->lead.adopting);
+    return c->ready && c->now_us >= c->settle_us && !corrects;
 }
 
 void map_gone(struct coordinator *c, struct node_id node)

@@ -242,11 +242,13 @@ void member_hello(struct coordinator *c, struct node_id from, struct cursor mess
     enum terrane_error error = hello_decode(message, &hello);
     const char *what = "hello";
     if (error == TERRANE_ERR_OK && (what = info_fault(c, &hello.info, from)) != NULL) error = TERRANE_ERR_MESSAGE_RANGE;
-    if (error == TERRANE_ERR_OK && hello.term > c->term && !c->options.storeless) {
-        lead_heard_term(c, hello.term);
+    uint32_t index = member_find(c, from);
+    /* Who founds a world anew because the store is empty may take a term that another has had. */
+    bool same = hello.term == c->term && c->lead.founded && index == NONE && hello.info.role == ROLE_CELLSERVER;
+    if (error == TERRANE_ERR_OK && (hello.term > c->term || same) && !c->options.storeless) {
+        lead_heard_term(c, same ? hello.term + 1 : hello.term);
         error = TERRANE_ERR_NOT_READY;
     }
-    uint32_t index = member_find(c, from);
     if (error == TERRANE_ERR_OK)
         error = index == NONE ? admit(c, &hello.info, &index, &what) : readmit(c, &hello, index, &what);
     if (error != TERRANE_ERR_OK) {

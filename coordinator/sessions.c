@@ -36,6 +36,7 @@ static void take_loads(struct coordinator *c, const struct member *m, struct hea
         if (load.epoch < owner->since || load.epoch > owner->epoch) continue;
         c->leaves[leaf].load = load.owned;
         c->leaves[leaf].told_epoch = load.epoch;
+        c->leaves[leaf].served_us = c->now_us;
         if (c->leaves[leaf].moving_us == 0 || c->leaves[leaf].saving) continue;
         c->leaves[leaf].moving_us = 0; /* it has come */
         c->members_changed = true;

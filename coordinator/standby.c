@@ -172,10 +172,11 @@ static void survey(struct choice *o)
         struct leaf *leaf = &c->leaves[c->curve[i]];
         uint32_t primary = primary_of(c, leaf), standby = standby_of(c, leaf);
         if (primary == NONE || member_fate(c, primary) != FATE_SERVES) continue;
+        bool silent = standby != NONE && member_fate(c, standby) == FATE_SILENT; /* failover.c lets it wait */
         if (standby != NONE && standby != primary && member_fate(c, standby) == FATE_SERVES) {
             trio_add(&o->trios[o->rank[primary]], standby);
             o->in_flight += leaf->saving || (!leaf_level(c, leaf) && c->now_us < leaf->stands_us + COPY_US);
-        } else {
+        } else if (!silent) {
             o->wants[o->want_count++] = (struct want){o->rank[primary], i, c->curve[i]};
         }
     }

@@ -328,14 +328,49 @@ START_TEST(a_replaced_standby_keeps_its_copy_until_the_other_is_level_and_refuse
 }
 END_TEST
 
-START_TEST(a_copy_is_out_of_date_as_soon_as_its_leaf_has_no_standby)
+START_TEST(the_copy_of_a_leaf_without_a_standby_is_kept_until_its_primary_says_that_it_answers_alone)
 {
     open_rig();
     two_entities();
     s.map[0].epoch = 2;
     s.map[0].standby = NODE_NONE;
     stand_map(&s);
-    ck_assert_uint_eq(stand_stats(&s).replicas, 0); /* its primary answers alone */
+    ck_assert_uint_eq(stand_stats(&s).replicas, 2); /* it may have died before it heard that */
+    end_of(STAND_PRIMARY, 2);
+    ck_assert_uint_eq(stand_stats(&s).replicas, 0);
+    stand_close(&s);
+}
+END_TEST
+
+START_TEST(who_stands_by_once_more_keeps_its_copy_until_the_next_one_is_there)
+{
+    open_rig();
+    two_entities();
+    struct node_id self = s.map[0].standby;
+    s.map[0].epoch = 2;
+    s.map[0].standby = stand_node[STAND_THIRD];
+    stand_map(&s);
+    s.map[0].epoch = 3;
+    s.map[0].standby = self;
+    stand_map(&s);
+    ck_assert_uint_eq(stand_stats(&s).replicas, 2);
+    ck_assert_uint_eq(stand_stats(&s).replica_leaves, 1);
+    stand_close(&s);
+}
+END_TEST
+
+START_TEST(a_primary_that_has_no_standby_any_more_tells_the_former_one)
+{
+    open_rig();
+    struct leaf_owner *leaf = &s.map[1]; /* ours */
+    leaf->standby = stand_node[STAND_PRIMARY];
+    leaf->epoch = 2;
+    stand_map(&s);
+    leaf->standby = NODE_NONE;
+    leaf->epoch = 3;
+    stand_map(&s);
+    ck_assert_uint_eq(s.told[STAND_PRIMARY].count[MESSAGE_STANDBY_END], 1);
+    ck_assert_uint_eq(s.told[STAND_PRIMARY].end.epoch, 3);
     stand_close(&s);
 }
 END_TEST
@@ -451,7 +486,9 @@ SUITE_MAIN("cellserver_replica", a_snapshot_is_acked_at_once_and_makes_it_level,
            a_drop_of_what_is_not_there_is_no_fault, who_is_not_named_by_the_map_is_refused,
            a_primary_whose_map_is_ahead_of_ours_is_believed,
            a_replaced_standby_keeps_its_copy_until_the_other_is_level_and_refuses_what_still_comes,
-           a_copy_is_out_of_date_as_soon_as_its_leaf_has_no_standby,
+           the_copy_of_a_leaf_without_a_standby_is_kept_until_its_primary_says_that_it_answers_alone,
+           who_stands_by_once_more_keeps_its_copy_until_the_next_one_is_there,
+           a_primary_that_has_no_standby_any_more_tells_the_former_one,
            a_primary_tells_the_former_standby_when_the_present_one_is_level,
            who_stood_by_before_and_does_so_again_is_not_told_to_forget,
            a_higher_epoch_of_the_same_pair_costs_no_snapshot, a_new_primary_begins_anew,

@@ -242,10 +242,10 @@ START_TEST(a_new_leader_on_a_map_that_lost_writes_takes_the_servers_word)
     ck_assert(stats(&second).leads);
     struct tester *a2 = find_second(a), *b2 = find_second(b);
     /* Leaf 3 went to cell-2 under epoch 4, and cell-2 got a standby under 6; cell-1 still has what it had. */
-    const struct leaf_load old = {moved, 1, 1, 9}, now = {moved, 6, 4, 9};
+    const struct leaf_load old[] = {{moved, 1, 1, 9}, {stood, 1, 1, 9}}, now = {moved, 6, 4, 9};
     const struct leaf_stand stand = {stood, 5};
     beat_loads(&second, b2, &now, 1, &stand);
-    beat_loads(&second, a2, &old, 1, NULL);
+    beat_loads(&second, a2, old, 2, NULL);
     run_second(2500 * MS);
     struct leaf_owner told = tester_leaf(a2, 3);
     ck_assert_uint_eq(told.primary.v, 102);
@@ -287,6 +287,8 @@ START_TEST(a_hello_of_a_later_term_raises_the_term_before_it_is_answered)
     ck_assert_uint_eq(a->welcome.term, 8);
     ck_assert_uint_eq(first.stored_term, 8);
     fixture_run(&first, 500 * MS);
+    ck_assert_uint_eq(a->map.term, 0); /* servers are heard before a map is told that has lost what they know */
+    fixture_run(&first, 2500 * MS);
     ck_assert_uint_eq(a->map.term, 8);
     ck_assert(stats(&first).leads);
     fixture_close(&first);
