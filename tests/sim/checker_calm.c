@@ -44,9 +44,15 @@ static void name_restless(struct sim *sim, char *who, size_t room)
         const struct member *m = &sim->members[i];
         bool calm = m->listening && (m->server == NULL || cellserver_calm(m->server)) &&
                     (m->gateway == NULL || gateway_calm(m->gateway));
-        if (!calm)
-            size += (size_t)snprintf(who + size, room - size, " %s %u",
-                                     m->role == ROLE_CELLSERVER ? "server" : "gateway", m->number);
+        if (calm) continue;
+        size += (size_t)snprintf(who + size, room - size, " %s %u", m->role == ROLE_CELLSERVER ? "server" : "gateway",
+                                 m->number);
+        if (m->server == NULL || size + 100 >= room) continue;
+        struct cellserver_stats stats;
+        cellserver_stats(m->server, &stats);
+        size += (size_t)snprintf(who + size, room - size, " (leaving %u, pending %u, waiting %u, fenced %u, gaps %u)",
+                                 stats.leaving, stats.pending, stats.standby_waiting, stats.fenced,
+                                 (unsigned)stats.gaps_open);
     }
 }
 
