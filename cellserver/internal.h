@@ -380,7 +380,7 @@ void entity_part_leaf(struct cellserver *cs, uint32_t index, enum left_reason re
 void entity_remove(struct cellserver *cs, uint32_t index); /* an owned entity leaves the world */
 void entity_note_move(struct cellserver *cs, uint32_t index);
 void entity_drop_move(struct cellserver *cs, uint32_t index);
-/* The sequence of the move in pending_* that has been taken from its gateway and is not applied yet; 0: there is none. */
+/* The sequence of the move in pending_*, taken from its gateway and not applied yet; 0: there is none. */
 uint64_t entity_move_waits(const struct entity *e);
 void entities_apply_moves(struct cellserver *cs);
 void entity_update_strip(struct cellserver *cs, uint32_t index);
