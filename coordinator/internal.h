@@ -147,7 +147,6 @@ struct lead {
     bool overtaken;   /* another has led: it is given back before anything else */
     bool closing, claims;
     bool adopting; /* what servers claim is being saved */
-    bool founded;  /* there was no map in the store when this leadership began */
     uint64_t token, sent_us, until_us, due_us, stalled_us;
     uint64_t term_seen;         /* the highest in the store so far */
     uint64_t term_heard;        /* the highest in a HELLO so far */

@@ -324,7 +324,6 @@ static void loaded(struct coordinator *c, struct store_map *map)
     c->leaves_fresh = true;
     if (map->term > term) term = map->term;
     c->term = (term > c->term ? term : c->term) + 1;
-    if (!led) c->lead.founded = map->term == 0;
     if (map->term == 0) {
         if (!led && c->term > 1) settle(c); /* there was a map, and servers that know of it */
         save_whole(c);

@@ -243,8 +243,10 @@ void member_hello(struct coordinator *c, struct node_id from, struct cursor mess
     const char *what = "hello";
     if (error == TERRANE_ERR_OK && (what = info_fault(c, &hello.info, from)) != NULL) error = TERRANE_ERR_MESSAGE_RANGE;
     uint32_t index = member_find(c, from);
-    /* Who founds a world anew because the store is empty may take a term that another has had. */
-    bool same = hello.term == c->term && c->lead.founded && index == NONE && hello.info.role == ROLE_CELLSERVER;
+    /* If the store has lost writes, a leader before us may have had the term that we have: whom we have not welcomed
+     * can't know it from us. (A gateway may, under a former node id.) */
+    bool welcomed = index != NONE && c->members[index].state != MEMBER_EXPECTED;
+    bool same = hello.term == c->term && !welcomed && hello.info.role == ROLE_CELLSERVER;
     if (error == TERRANE_ERR_OK && (hello.term > c->term || same) && !c->options.storeless) {
         lead_heard_term(c, same ? hello.term + 1 : hello.term);
         error = TERRANE_ERR_NOT_READY;

@@ -295,6 +295,22 @@ START_TEST(a_hello_of_a_later_term_raises_the_term_before_it_is_answered)
 }
 END_TEST
 
+START_TEST(a_term_that_another_leader_has_had_is_not_used_again)
+{
+    open_first();
+    struct tester *a = tester_new(&first, ROLE_CELLSERVER, "cell-1", 101);
+    a->term = 1; /* ours too, but we have welcomed nobody */
+    tester_hello(&first, a);
+    ck_assert(!a->welcomed);
+    fixture_run(&first, 100 * MS);
+    tester_hello(&first, a);
+    ck_assert(a->welcomed);
+    ck_assert_uint_gt(a->welcome.term, 1);
+    ck_assert_uint_eq(a->welcome.term, first.stored_term);
+    fixture_close(&first);
+}
+END_TEST
+
 START_TEST(a_leader_and_the_store_gone_together_leave_a_world_that_the_second_takes_after_a_while)
 {
     open_first();
@@ -348,7 +364,7 @@ SUITE_MAIN("coordinator_lead", the_second_follows_until_the_first_ends_in_order_
            an_emptied_store_is_written_again_at_once_by_the_leader_and_taken_by_nobody_else,
            a_store_that_lost_the_last_writes_is_written_again,
            a_new_leader_on_a_map_that_lost_writes_takes_the_servers_word,
-           a_follower_is_not_paused_and_a_leader_alone_settles,
+           a_follower_is_not_paused_and_a_leader_alone_settles, a_term_that_another_leader_has_had_is_not_used_again,
            a_hello_of_a_later_term_raises_the_term_before_it_is_answered,
            a_leader_and_the_store_gone_together_leave_a_world_that_the_second_takes_after_a_while,
            who_can_not_use_the_stored_world_gives_the_leadership_back)
