@@ -124,7 +124,7 @@ struct leaf {
     uint64_t hot_us, cold_us; /* the planner's: balance.h */
     bool pinned;              /* an operator wants it to stay as it is */
     struct leaf_owner claim;  /* lead.c: what its primary and its standby report under higher epochs than ours */
-    uint64_t served_us;      /* when its owner said so last */
+    uint64_t served_us;       /* when its owner said so last */
     uint32_t claim_standby_epoch;
     const char *why_primary, *why_standby; /* plan.c: static text */
 };
