@@ -6,8 +6,9 @@
 
 #define CAPACITY_MAX (1u << 30)
 
-static const struct aoi_index *const indexes[] = {&index_brute,  &index_bvh,      &index_grid,
-                                                  &index_octree, &index_quadtree, &index_rtree};
+static const struct aoi_index *const indexes[] = {&index_brute,    &index_bvh,         &index_crosslist, &index_grid,
+                                                  &index_grid3d,   &index_grid_levels, &index_hybrid,    &index_octree,
+                                                  &index_quadtree, &index_rtree,       &index_tower};
 #define INDEX_COUNT (sizeof indexes / sizeof *indexes)
 
 const struct aoi_index_info *aoi_index_list(size_t at)

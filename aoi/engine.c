@@ -54,6 +54,14 @@ static bool tables_resize(struct engine *e, uint32_t capacity)
     return true;
 }
 
+/* Whether 64 bits hold the square of any distance within the bounds. */
+static bool bounds_narrow(const struct engine *e)
+{
+    const struct aoi_options *o = &e->options;
+    int64_t x = (int64_t)o->max_x - o->min_x, y = (int64_t)o->max_y - o->min_y, z = (int64_t)o->max_z - o->min_z;
+    return x <= 1 << 30 && y <= 1 << 30 && (!e->space || z <= 1 << 30);
+}
+
 enum terrane_error engine_create(const struct aoi_index *index, const struct aoi_options *options, struct aoi **out)
 {
     struct engine *e = calloc(1, sizeof *e);
@@ -69,6 +77,7 @@ enum terrane_error engine_create(const struct aoi_index *index, const struct aoi
     e->z_decides = !e->space && options->z_range != UINT32_MAX;
     e->radius_max = options->radius_max ? (uint32_t)options->radius_max : INT32_MAX / 4;
     e->hysteresis = options->mode == AOI_RADIUS ? (uint32_t)options->hysteresis : 0;
+    e->plain = options->mode == AOI_RADIUS && !e->hysteresis && !e->z_decides && bounds_narrow(e);
     engine_cells_set(&e->cells, (uint32_t)options->cell_size);
     if (!tables_resize(e, options->capacity ? options->capacity : 64)) {
         engine_ops.destroy(&e->base);
@@ -246,15 +255,6 @@ static enum terrane_error engine_leave(struct aoi *aoi, uint32_t handle, aoi_sin
     e->free[e->free_count++] = handle;
     e->count--;
     return TERRANE_ERR_OK;
-}
-
-/* In AOI_BLOCK views go by cells, and only z matters besides. */
-static bool views_stay(const struct engine *e, struct position from, struct position to)
-{
-    if (e->options.mode != AOI_BLOCK || e->z_decides) return false;
-    if (cell_at(&e->cells, from.x) != cell_at(&e->cells, to.x)) return false;
-    if (cell_at(&e->cells, from.y) != cell_at(&e->cells, to.y)) return false;
-    return !e->space || cell_at(&e->cells, from.z) == cell_at(&e->cells, to.z);
 }
 
 static enum terrane_error engine_move(struct aoi *aoi, uint32_t handle, struct position position, aoi_sink *sink,

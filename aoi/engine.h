@@ -105,6 +105,7 @@ struct engine {
     bool space;     /* dimensions = 3 */
     bool extended;  /* somebody has had an extent */
     bool z_decides; /* on the plane: z_range is less than all */
+    bool plain;     /* distances alone decide on views (but for layers and extents), and 64 bits hold their squares */
     uint32_t radius_max, hysteresis;
     struct cells cells; /* of options.cell_size */
     struct mote *motes; /* by handle */
@@ -166,6 +167,8 @@ struct volume volume_view(const struct engine *e, const struct mote *mote);
 
 /* Whether the rectangle of `subject` comes within `radius` of `from`. */
 bool engine_within(const struct engine *e, struct position from, const struct mote *subject, uint64_t radius);
+/* Whether nobody's view changes when somebody moves so. */
+bool views_stay(const struct engine *e, struct position from, struct position to);
 bool engine_sees(const struct engine *e, uint32_t observer, uint32_t subject);
 
 /* Collects in e->report what the change of one entity does to views, and books it in the band; the structure may be

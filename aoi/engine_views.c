@@ -82,6 +82,15 @@ struct volume volume_view(const struct engine *e, const struct mote *mote)
 
 /* ---- pairs ---- */
 
+/* In AOI_BLOCK views go by cells, and only z matters besides. */
+bool views_stay(const struct engine *e, struct position from, struct position to)
+{
+    if (e->options.mode != AOI_BLOCK || e->z_decides) return false;
+    if (cell_at(&e->cells, from.x) != cell_at(&e->cells, to.x)) return false;
+    if (cell_at(&e->cells, from.y) != cell_at(&e->cells, to.y)) return false;
+    return !e->space || cell_at(&e->cells, from.z) == cell_at(&e->cells, to.z);
+}
+
 static uint64_t gap_beyond(int32_t a, int32_t b, uint32_t extent)
 {
     uint64_t distance = gap(a, b);
@@ -207,7 +216,8 @@ static int64_t limit_of(const struct mote *mote)
     return mote->radius && mote->live ? (int64_t)((uint64_t)mote->radius * mote->radius) : -1;
 }
 
-/* The commonest case, without a call for each pair: distances alone decide, nobody else moves, and squares fit. */
+/* The commonest case, without a call for each pair: distances alone decide, nobody else moves, and squares fit. One who
+ * was or will be nowhere has no sight there. */
 static void found_judge_plainly(struct engine *e, uint32_t handle, const struct mote *before, const struct mote *after,
                                 unsigned passes)
 {
@@ -215,14 +225,15 @@ static void found_judge_plainly(struct engine *e, uint32_t handle, const struct 
     unsigned lost_mask = passes & PASS_LOST ? 3 : 0, gained_mask = passes & PASS_GAINED ? 3 : 0;
     unsigned old_there = before->live ? SIDE_IN : 0, new_there = after->live ? SIDE_IN : 0;
     bool space = e->space;
+    struct position was_at = before->live ? before->at : after->at, is_at = after->live ? after->at : before->at;
     for (size_t i = 0; i < e->found.count; i++) {
         uint32_t other = e->found.handles[i];
         const struct mote *mote = &e->motes[other];
-        int64_t ox = (int64_t)mote->at.x - before->at.x, oy = (int64_t)mote->at.y - before->at.y;
-        int64_t nx = (int64_t)mote->at.x - after->at.x, ny = (int64_t)mote->at.y - after->at.y;
+        int64_t ox = (int64_t)mote->at.x - was_at.x, oy = (int64_t)mote->at.y - was_at.y;
+        int64_t nx = (int64_t)mote->at.x - is_at.x, ny = (int64_t)mote->at.y - is_at.y;
         int64_t old = ox * ox + oy * oy, new = nx *nx + ny *ny;
         if (space) {
-            int64_t oz = (int64_t)mote->at.z - before->at.z, nz = (int64_t)mote->at.z - after->at.z;
+            int64_t oz = (int64_t)mote->at.z - was_at.z, nz = (int64_t)mote->at.z - is_at.z;
             old += oz * oz;
             new += nz *nz;
         }
@@ -293,15 +304,11 @@ static bool near_find_both(struct engine *e, const struct mote *a, const struct 
     return true;
 }
 
-/* Whether distances alone decide, in a change of a mote that is now and then at these places. */
+/* Whether distances alone decide. */
 static bool change_plain(const struct engine *e, const struct mote *before, const struct mote *after)
 {
-    uint64_t most = sight_most(e) | before->radius | after->radius;
-    bool near =
-        most < 1u << 28 && (!before->live || !after->live ||
-                            (before->layer == after->layer && gap(before->at.x, after->at.x) < 1u << 29 &&
-                             gap(before->at.y, after->at.y) < 1u << 29 && gap(before->at.z, after->at.z) < 1u << 29));
-    return near && e->options.mode == AOI_RADIUS && !e->hysteresis && !e->z_decides && !e->extended;
+    bool one_layer = !before->live || !after->live || before->layer == after->layer;
+    return e->plain && one_layer && !e->extended;
 }
 
 void change_collect(struct engine *e, uint32_t handle, const struct mote *before, const struct mote *after)
@@ -341,7 +348,8 @@ void change_tell(struct engine *e, uint32_t handle, aoi_sink *sink, void *contex
 
 /* ---- the tick ---- */
 
-/* Who moves: those who are staged, each once, though the list may hold them twice or no more. */
+/* Who moves: those who are staged, each once, though the list may hold them twice or no more. Those who move without
+ * any view changing are taken along, but not judged. */
 static void movers_take(struct engine *e)
 {
     uint32_t count = 0;
@@ -349,7 +357,7 @@ static void movers_take(struct engine *e)
         struct mote *mote = &e->motes[e->movers[i]];
         if (!mote->staged) continue;
         mote->staged = false;
-        mote->moving = true;
+        mote->moving = !views_stay(e, mote->at, e->next[e->movers[i]]);
         e->movers[count++] = e->movers[i];
     }
     e->mover_count = count;
@@ -387,6 +395,7 @@ static void movers_judge(struct engine *e, enum pass pass, aoi_sink *sink, void 
     if (!sink && !e->hysteresis) return;
     for (uint32_t i = 0; i < e->mover_count; i++) {
         uint32_t handle = e->movers[i];
+        if (!e->motes[handle].moving) continue;
         near_find(e, &e->motes[handle]);
         mover_judge(e, handle, pass);
         change_tell(e, handle, sink, context);

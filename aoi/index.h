@@ -66,7 +66,8 @@ void retell_close(struct aoi *aoi);
 
 /* ---- the indexes ---- */
 
-extern const struct aoi_index index_brute, index_bvh, index_grid, index_octree, index_quadtree, index_rtree;
+extern const struct aoi_index index_brute, index_bvh, index_crosslist, index_grid, index_grid3d, index_grid_levels,
+    index_hybrid, index_octree, index_quadtree, index_rtree, index_tower;
 
 /* Whether dx^2 + dy^2 + dz^2 <= r^2, for gaps and radii below 2^32, without overflow. */
 static inline bool within_sphere(uint64_t dx, uint64_t dy, uint64_t dz, uint64_t r)

@@ -13,6 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Sanitized builds do a part of what others do. */
+#if defined(__SANITIZE_ADDRESS__)
+#define ORACLE_PART 8
+#else
+#define ORACLE_PART 1
+#endif
+
 struct oracle_entity {
     bool live, staged;
     int64_t x, y, z, next_x, next_y, next_z;
@@ -114,7 +121,8 @@ static inline int64_t oracle_cell(int64_t p, int64_t size)
 static inline bool oracle_eligible(const struct oracle *o, const struct oracle_entity *a, const struct oracle_entity *b)
 {
     int64_t dz = a->z > b->z ? a->z - b->z : b->z - a->z;
-    return a != b && a->live && b->live && a->layer == b->layer && dz <= (int64_t)o->options.z_range;
+    return a != b && a->live && b->live && a->layer == b->layer &&
+           (o->options.dimensions == 3 || dz <= (int64_t)o->options.z_range);
 }
 
 static inline bool oracle_close_by(const struct oracle_entity *a, const struct oracle_entity *b, int64_t r)
@@ -128,14 +136,19 @@ static inline bool oracle_sees(const struct oracle *o, const struct oracle_entit
                                bool before)
 {
     if (!oracle_eligible(o, a, b)) return false;
+    bool space = o->options.dimensions == 3;
     if (o->options.mode == AOI_BLOCK) {
         int64_t size = o->options.cell_size;
         return llabs(oracle_cell(a->x, size) - oracle_cell(b->x, size)) <= 1 &&
-               llabs(oracle_cell(a->y, size) - oracle_cell(b->y, size)) <= 1;
+               llabs(oracle_cell(a->y, size) - oracle_cell(b->y, size)) <= 1 &&
+               (!space || llabs(oracle_cell(a->z, size) - oracle_cell(b->z, size)) <= 1);
     }
     if (!a->radius) return false;
-    return oracle_close_by(a, b, a->radius) ||
-           (before && oracle_close_by(a, b, (int64_t)a->radius + o->options.hysteresis));
+    long double dz = space ? (long double)(a->z - b->z) : 0, limit = (long double)a->radius;
+    long double dx = (long double)(a->x - b->x), dy = (long double)(a->y - b->y),
+                distance2 = dx * dx + dy * dy + dz * dz;
+    if (before && distance2 > limit * limit) limit += o->options.hysteresis;
+    return distance2 <= limit * limit;
 }
 
 static inline void oracle_update(struct oracle *o)
