@@ -104,7 +104,7 @@ static bool seed_run(uint64_t seed, const char *only, struct scores *scores)
     world_draw(&d, seed);
     bool crowd = seed % 8 == 0;
     if (crowd) crowd_world(&d);
-    uint32_t room = crowd ? 150 : seed % 5 == 0 ? 400 : (uint32_t)(8 + seed % 40);
+    uint32_t room = crowd ? 150 : seed % 16 == 3 ? 400 : (uint32_t)(8 + seed % 40);
     unsigned abilities = (d.options.mode == AOI_BLOCK ? AOI_CAN_BLOCK : AOI_CAN_RADIUS) |
                          (d.options.dimensions == 3 ? AOI_CAN_SPACE : AOI_CAN_PLANE) |
                          (d.extent_most ? AOI_CAN_EXTENT : 0);
