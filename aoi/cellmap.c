@@ -1,5 +1,5 @@
 #include "aoi/cellmap.h"
-#include "aoi/hash.h"
+#include "common/check.h"
 
 #include <stdlib.h>
 
@@ -44,6 +44,7 @@ static bool slots_grow(struct cellmap *map)
     if (!slots) return false;
     map->slots = slots;
     map->size = size;
+    CHECK(old_size == 0 || (old != NULL && map->buckets != NULL));
     for (uint32_t i = 0; i < old_size; i++) {
         if (old[i]) map->slots[slot_of(map, map->buckets[old[i] - 1].name)] = old[i];
     }
@@ -90,6 +91,7 @@ static bool bucket_grow(struct bucket *bucket)
 static struct bucket *bucket_make(struct cellmap *map, struct cell_name name)
 {
     if (!slots_grow(map) || !buckets_grow(map)) return NULL;
+    CHECK(map->buckets != NULL && map->free != NULL);
     uint32_t index;
     if (map->free_count) {
         index = map->free[--map->free_count];

@@ -74,6 +74,7 @@ static struct coarse_cell *cell_make(struct hybrid *h, struct position at)
     struct coarse_cell *cell = cell_of(h, at);
     if (cell) return cell;
     if (!cells_reserve(h)) return NULL;
+    CHECK(h->all != NULL && h->free != NULL);
     bool fresh = !h->free_count;
     uint32_t index = fresh ? h->high++ : h->free[--h->free_count];
     cell = &h->all[index];
