@@ -14,7 +14,7 @@
 #define NODE_RESERVED 16u /* ids below are aliases (common/core.h) */
 
 static struct flags {
-    const char *coordinator, *listen, *advertise, *http, *name, *node_id;
+    const char *coordinator, *listen, *advertise, *http, *host, *name, *node_id;
     uint64_t port_base, feeds, entities, capacity;
     uint32_t log_format, log_level;
 } flags;
@@ -44,6 +44,12 @@ static const struct config_field fields[] = {
      .preset = PROBE_AUTO,
      .unit = "HOST:PORT",
      .help = "Where /metrics, /healthz and /readyz are; auto: 127.0.0.1 and any free port; none: nowhere."},
+    {.name = "host",
+     .kind = CONFIG_TEXT,
+     .value = &flags.host,
+     .preset = "",
+     .unit = "NAME",
+     .help = "The machine that it runs on: standbys are chosen on another one; none: this host's name."},
     {.name = "name",
      .kind = CONFIG_TEXT,
      .value = &flags.name,
@@ -213,6 +219,7 @@ int main(int argc, char **argv)
                                          .unique_ids = true};
     program_identify(&options.info, flags.name[0] != '\0' ? flags.name : name, shell_urls(shell),
                      (uint32_t)flags.feeds);
+    if (flags.host[0] != '\0') snprintf(options.info.host, sizeof options.info.host, "%s", flags.host);
     struct cellserver *cellserver = cellserver_open(&options);
     struct http *http = open_http(shell, cellserver);
     shell_start(shell, &(struct shell_core){.core = cellserver,
