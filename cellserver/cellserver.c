@@ -34,6 +34,7 @@ void cellserver_close(struct cellserver *cs)
     queries_close(cs);
     registry_close(cs);
     survey_close(&cs->survey);
+    history_close(&cs->history);
     ownership_close(&cs->map);
     session_close(cs->coordinator.session);
     aoi_destroy(cs->aoi);
@@ -74,6 +75,7 @@ static void world_open(struct cellserver *cs, const struct world *world)
     ARRAY_RESERVE(cs->handles, cs->query_room, 4096);
     ARRAY_RESERVE(cs->ids, cs->id_room, 4096);
     survey_open(&cs->survey);
+    history_open(&cs->history, cs->now_us);
     cs->has_world = true;
 }
 

@@ -78,6 +78,7 @@ static void enter_new(struct cellserver *cs, const struct enter *m, struct node_
     replicas_supersede(cs->ghosts, cs->now_us, m->record.id, m->record.version);
     entity_join_leaf(cs, at, leaf);
     views_touch(cs, at);
+    history_note(cs, at, &(struct trace_step){.cause = TRACE_ENTERED, .to = cs->leaves[leaf].key, .node = gateway});
     cs->stats.enters++;
 }
 

@@ -175,6 +175,8 @@ void entity_remove(struct cellserver *cs, uint32_t at)
 {
     struct entity *e = &cs->entities[at];
     CHECK(e->status == ENTITY_OWNED);
+    history_note(cs, at,
+                 &(struct trace_step){.cause = TRACE_LEFT, .from = cs->leaves[e->leaf].key, .node = e->gateway});
     registry_gone(cs, at);
     entity_unplace(cs, at);
     entity_part_leaf(cs, at, LEFT_GONE, QUADKEY_NONE);

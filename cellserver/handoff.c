@@ -43,6 +43,11 @@ static void handoff_local(struct cellserver *cs, uint32_t at, uint32_t to)
     struct entity *e = &cs->entities[at];
     e->version++;
     survey_note_crossing(cs, at, cs->leaves[to].key, cs->options.info.node);
+    history_note(cs, at,
+                 &(struct trace_step){.cause = TRACE_CROSSED,
+                                      .from = cs->leaves[e->leaf].key,
+                                      .to = cs->leaves[to].key,
+                                      .node = cs->options.info.node});
     entity_part_leaf(cs, at, LEFT_MOVED, cs->leaves[to].key);
     entity_join_leaf(cs, at, to);
     entity_show(cs, at);
@@ -367,6 +372,9 @@ void handoff_let_go(struct cellserver *cs, uint32_t at, struct node_id to, struc
     e->version = version;
     forward_remember(cs, e->id, to);
     survey_note_crossing(cs, at, leaf, to);
+    history_note(
+        cs, at,
+        &(struct trace_step){.cause = TRACE_PASSED_ON, .from = cs->leaves[e->leaf].key, .to = leaf, .node = to});
     entity_part_leaf(cs, at, LEFT_MOVED, leaf);
     if (e->leaving) cs->stats.leaving--;
     cs->stats.handoffs_out++;

@@ -11,13 +11,15 @@
  *   held.c       the content of a standby leaf              absent.c   gateways that are gone
  *   closing.c    BYE                                            main.c     the program
  *   status.c     STATUS as JSON                                 cellserver.c  step, tick, coordinator link
- *   survey.c     SURVEY: counts for maps, the latest hand-offs */
+ *   survey.c     SURVEY: counts for maps, the latest hand-offs
+ *   history.c    TRACE: where an entity has been */
 #ifndef TERRANE_CELLSERVER_INTERNAL_H
 #define TERRANE_CELLSERVER_INTERNAL_H
 
 #include "aoi/aoi.h"
 #include "cellserver/cellserver.h"
 #include "cellserver/formers.h"
+#include "cellserver/history.h"
 #include "cellserver/registry.h"
 #include "cellserver/replica.h"
 #include "cellserver/survey.h"
@@ -295,6 +297,7 @@ struct cellserver {
     struct registry_side registry;
 
     struct survey_side survey;
+    struct history_side history;
 
     struct aoi *aoi;
     struct replicas *ghosts;

@@ -80,6 +80,7 @@ static void entity_give_up(struct cellserver *cs, uint32_t at, struct quadkey ke
     }
     if (e->leaving) handoff_abandon(cs, at);
     views_forget(cs, at);
+    history_note(cs, at, &(struct trace_step){.cause = TRACE_GIVEN_UP, .from = key, .to = key, .node = to});
     entity_part_leaf(cs, at, LEFT_MOVED, key);
     ghost_from_owned(cs, at, key);
 }

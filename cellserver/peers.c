@@ -167,7 +167,9 @@ static bool may_say(enum node_role role, enum message_kind kind)
     case MESSAGE_DRAIN:
     case MESSAGE_DONE:
     case MESSAGE_SURVEY:
-    case MESSAGE_SURVEY_RESULT: return false;
+    case MESSAGE_SURVEY_RESULT:
+    case MESSAGE_TRACE:
+    case MESSAGE_TRACE_RESULT: return false;
     }
     return false;
 }

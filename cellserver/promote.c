@@ -117,6 +117,8 @@ static void install(struct cellserver *cs, uint32_t leaf_at, const struct held_c
     entity_join_leaf(cs, at, leaf_at);
     cs->entities[at].view_whole = true;
     views_touch(cs, at);
+    struct quadkey key = cs->leaves[leaf_at].key;
+    history_note(cs, at, &(struct trace_step){.cause = TRACE_PROMOTED, .from = key, .to = key});
     if (leaves) {
         handoff_leave_again(cs, at, item->leaving_to);
     } else {

@@ -355,6 +355,11 @@ static enum terrane_error query_answer(struct cellserver *cs, struct cursor mess
         lookup_result_encode(&cs->message, &result);
         return TERRANE_ERR_OK;
     }
+    if (kind == MESSAGE_TRACE) {
+        struct trace m;
+        if ((error = trace_decode(message, &m)) == TERRANE_ERR_OK) history_answer(cs, &m, &cs->message);
+        return error;
+    }
     if (kind == MESSAGE_SURVEY) {
         struct survey m;
         if ((error = survey_decode(message, &m)) == TERRANE_ERR_OK) survey_answer(cs, &m, &cs->message);

@@ -92,6 +92,7 @@ static void take_over(struct cellserver *cs, uint32_t leaf, struct transfer *ite
     event_tell_arrival(cs, at);
     absent_note(cs, e->gateway);
     cs->stats.handoffs_in++;
+    history_note(cs, at, &(struct trace_step){.cause = TRACE_ARRIVED, .to = cs->leaves[leaf].key});
     registry_here(cs, at);
     handoff_check(cs, at);
 }

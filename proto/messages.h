@@ -60,7 +60,9 @@
     X(DRAIN, drain, 44, QUERY)   /* operator -> coordinator: take everything from that server */                       \
     X(DONE, done, 45, QUERY)     /* the answer to both */                                                              \
     X(SURVEY, survey, 54, QUERY) /* anybody -> cell server: how many are where? (survey.h) */                          \
-    X(SURVEY_RESULT, survey_result, 55, QUERY)
+    X(SURVEY_RESULT, survey_result, 55, QUERY)                                                                         \
+    X(TRACE, trace, 58, QUERY) /* anybody -> cell server: where has it been? (trace.h) */                              \
+    X(TRACE_RESULT, trace_result, 59, QUERY)
 
 enum message_kind {
 #define X(NAME, name, number, lane) MESSAGE_##NAME = number,

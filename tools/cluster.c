@@ -5,6 +5,7 @@
 #include "common/geometry.h"
 #include "proto/messages.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,6 +178,53 @@ struct cluster_server *cluster_server(struct cluster *c, const char *name)
     for (uint32_t i = 0; i < c->server_count; i++)
         if (strcmp(c->servers[i].name, name) == 0) return &c->servers[i];
     return NULL;
+}
+
+enum terrane_error cluster_world(const struct cluster *c, struct world *out)
+{
+    const struct document *d = &c->map;
+    uint32_t at = document_member(d, 0, "world");
+    if (at == DOCUMENT_NONE) return TERRANE_ERR_CONFIG;
+    *out = (struct world){.origin_x = document_number(d, at, "origin_x", 0),
+                          .origin_y = document_number(d, at, "origin_y", 0),
+                          .cell_size = document_number(d, at, "cell_size", 0),
+                          .depth = (uint32_t)document_count(d, at, "depth"),
+                          .resolution_bits = (uint32_t)document_count(d, at, "resolution_bits"),
+                          .radius_max = (uint32_t)document_count(d, at, "radius_max"),
+                          .hysteresis = (uint32_t)document_count(d, at, "hysteresis"),
+                          .z_range = (uint32_t)document_count(d, at, "z_range"),
+                          .handoff_hysteresis = (uint32_t)document_count(d, at, "handoff_hysteresis"),
+                          .tick_hz = (uint32_t)document_count(d, at, "tick_hz")};
+    if (strcmp(document_text(d, at, "view_mode"), "block") == 0) out->view_mode = VIEW_BLOCK;
+    if (strcmp(document_text(d, at, "edge"), "clamp") == 0) out->edge = WORLD_EDGE_CLAMP;
+    return world_check(out);
+}
+
+const char *cluster_node_name(const struct cluster *c, struct node_id node)
+{
+    static const char *const lists[] = {"servers", "gateways"};
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, node.v);
+    if (strcmp(document_text(&c->map, 0, "node"), text) == 0) return document_text(&c->map, 0, "name");
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        uint32_t at = document_first(&c->map, document_member(&c->map, 0, lists[i]));
+        for (; at != DOCUMENT_NONE; at = document_next(&c->map, at))
+            if (strcmp(document_text(&c->map, at, "node"), text) == 0) return document_text(&c->map, at, "name");
+    }
+    return NULL;
+}
+
+enum terrane_error cluster_ask(struct cluster *c, const struct cluster_server *server, const struct writer *question,
+                               uint32_t timeout_ms, struct cursor *answer)
+{
+    const uint8_t *bytes;
+    size_t size;
+    struct fault fault;
+    enum terrane_error error =
+        query_ask(c->lane, server->query_url, question->data, question->size, timeout_ms, &bytes, &size);
+    if (error != TERRANE_ERR_OK) return error;
+    *answer = cursor_of(bytes, size);
+    return fault_decode(*answer, &fault) == TERRANE_ERR_OK ? fault.error : TERRANE_ERR_OK;
 }
 
 /* Census */

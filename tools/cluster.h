@@ -10,6 +10,7 @@
 #include "common/limits.h"
 #include "common/types.h"
 #include "io/query.h"
+#include "proto/wire.h"
 #include "tools/document.h"
 
 #define CLUSTER_PATIENCE_MS 2000u
@@ -60,6 +61,15 @@ struct cluster_sums cluster_sums(const struct cluster *c);
 struct cluster_sums cluster_server_sums(const struct cluster_server *s); /* of one, which must have answered */
 void cluster_sums_add(struct cluster_sums *to, const struct cluster_sums *from);
 struct cluster_server *cluster_server(struct cluster *c, const char *name); /* NULL: none */
+
+/* The cluster's world, from the map. After cluster_refresh. Errors: CONFIG (the map does not say it). */
+enum terrane_error cluster_world(const struct cluster *c, struct world *out) TERRANE_MUST_CHECK;
+/* The name of a server, gateway or coordinator with that id; NULL: the map knows none. */
+const char *cluster_node_name(const struct cluster *c, struct node_id node);
+/* Asks a server one question of the query lane; the answer is borrowed until the next one. Errors: as query_ask, and
+ * what a FAULT names. */
+enum terrane_error cluster_ask(struct cluster *c, const struct cluster_server *server, const struct writer *question,
+                               uint32_t timeout_ms, struct cursor *answer) TERRANE_MUST_CHECK;
 
 /* Every entity that a server owns: asks for a snapshot of every region. `between` (may be NULL) is called between two
  * questions, for whoever has other things to do. Each answer may take timeout_ms. After cluster_refresh. Errors: as

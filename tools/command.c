@@ -3,8 +3,10 @@
 #include "io/program.h"
 #include "tools/target.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static volatile bool *told_to_stop;
@@ -46,6 +48,17 @@ void command_configure(const char *name, const char *summary, const char *operan
     bool another_command = operands != NULL && strncmp(operands, "--", 2) == 0;
     if (operands != NULL && !another_command) flags_first(fields, field_count, argc, argv);
     program_configure(&config, argc, argv, operand);
+}
+
+uint64_t command_entity(const char *name, int argc, char *const *argv, int operand)
+{
+    if (argc - operand != 1) program_fail(name, EXIT_USAGE, "one entity's id: %s 42", name);
+    char *end;
+    errno = 0;
+    unsigned long long id = strtoull(argv[operand], &end, 10);
+    if (argv[operand][0] < '0' || argv[operand][0] > '9' || *end != '\0' || errno != 0 || id == 0)
+        program_fail(name, EXIT_USAGE, "\"%.80s\" is no entity's id: a whole number from 1", argv[operand]);
+    return id;
 }
 
 static void on_signal(int number)

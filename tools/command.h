@@ -12,11 +12,16 @@ int command_watch(int argc, char **argv);
 int command_agent(int argc, char **argv);
 int command_drain(int argc, char **argv);
 int command_ready(int argc, char **argv);
+int command_find(int argc, char **argv);
+int command_trace(int argc, char **argv);
 
 /* config_read with this process's environment, for a command's table of fields. Flags may also stand between and behind
  * the operands, unless those are another command ("-- PROGRAM"). */
 void command_configure(const char *name, const char *summary, const char *operands, const struct config_field *fields,
                        size_t field_count, int argc, char **argv, int *operand);
+
+/* The one operand of a command that is about one entity: its id. Ends with EXIT_USAGE if it is none. */
+uint64_t command_entity(const char *name, int argc, char *const *argv, int operand);
 
 /* Sets *flag at SIGINT and SIGTERM; a second signal ends the process at once. */
 void command_heed_signals(volatile bool *flag);

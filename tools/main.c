@@ -15,6 +15,8 @@ static const struct command {
     {"up", "runs a whole cluster on this machine, with bots that check it", command_up},
     {"bots", "moves a swarm of bots through a running cluster and checks what they see", command_bots},
     {"status", "shows servers, regions, entities and rates", command_status},
+    {"find", "finds an entity: its server, region and position", command_find},
+    {"trace", "tells where an entity has been, and why it changed hands", command_trace},
     {"watch", "shows the frames of a part of the world as they are published", command_watch},
     {"drain", "moves a cell server's regions to others, so that it can be stopped", command_drain},
     {"ready", "asks a server whether it is ready, for health checks and scripts that wait", command_ready},

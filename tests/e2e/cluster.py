@@ -1,4 +1,5 @@
 """What the end-to-end tests share: a cluster run by `terrane up`, waiting for conditions, checks that say what failed."""
+import atexit
 import json
 import os
 import signal
@@ -61,6 +62,17 @@ class Cluster:
         self.log = tempfile.NamedTemporaryFile("w+", suffix=".log")
         self.process = subprocess.Popen([TERRANE, "up", "--json", *PATIENT, *arguments], stdout=subprocess.PIPE,
                                         stderr=self.log, text=True)
+        atexit.register(self.end)
+
+    def end(self):
+        """A test that fails leaves nothing running."""
+        if self.process.poll() is not None:
+            return
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
 
     def errors(self):
         with open(self.log.name, encoding="utf-8") as log:

@@ -2,6 +2,7 @@
 
 #include "common/geometry.h"
 #include "proto/survey.h"
+#include "proto/trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -421,6 +422,16 @@ static void forge_survey(struct forge *f, struct writer *w, enum message_kind ki
     survey_result_crossings(w, forge_request(f), 0);
 }
 
+static void forge_trace(struct forge *f, struct writer *w, enum message_kind kind)
+{
+    if (kind == MESSAGE_TRACE) {
+        trace_encode(w, &(struct trace){.id = forge_id(f)});
+        return;
+    }
+    trace_result_begin(w, &(struct trace_result){.id = forge_id(f), .role = TRACE_OWNED, .count = 1});
+    trace_result_step(w, &(struct trace_step){.cause = TRACE_LEFT, .version = 1, .from = QUADKEY_ROOT});
+}
+
 void forge_message(struct forge *f, struct writer *w)
 {
     static const enum message_kind kinds[] = {
@@ -440,6 +451,8 @@ void forge_message(struct forge *f, struct writer *w)
         forge_standby(f, w, kind);
     else if (kind == MESSAGE_REGISTRY)
         forge_registry(f, w);
+    else if (kind == MESSAGE_TRACE || kind == MESSAGE_TRACE_RESULT)
+        forge_trace(f, w, kind);
     else if (kind == MESSAGE_SURVEY || kind == MESSAGE_SURVEY_RESULT)
         forge_survey(f, w, kind);
     else if (kind >= MESSAGE_DEATH)

@@ -121,8 +121,8 @@ const struct vector_case vector_cases_frame[] = {
 
 const struct vector_case *vector_table(size_t index)
 {
-    static const struct vector_case *const tables[] = {vector_cases_member, vector_cases_command, vector_cases_view,
-                                                       vector_cases_stream, vector_cases_standby, vector_cases_registry,
-                                                       vector_cases_survey, vector_cases_frame,   NULL};
+    static const struct vector_case *const tables[] = {
+        vector_cases_member,   vector_cases_command, vector_cases_view,  vector_cases_stream, vector_cases_standby,
+        vector_cases_registry, vector_cases_survey,  vector_cases_trace, vector_cases_frame,  NULL};
     return tables[index];
 }

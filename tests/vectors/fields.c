@@ -12,7 +12,7 @@ enum terrane_error message_fields(struct cursor message, struct text *t)
     bool known = member_fields(kind, message, t, &error) || command_fields(kind, message, t, &error) ||
                  view_fields(kind, message, t, &error) || stream_fields(kind, message, t, &error) ||
                  standby_fields(kind, message, t, &error) || registry_fields(kind, message, t, &error) ||
-                 survey_fields(kind, message, t, &error);
+                 survey_fields(kind, message, t, &error) || trace_fields(kind, message, t, &error);
     CHECK(known);
     text_close(t, '}');
     return error;

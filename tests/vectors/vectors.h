@@ -23,7 +23,7 @@ struct vector_case {
     void (*build)(struct writer *w);
 };
 extern const struct vector_case vector_cases_member[], vector_cases_command[], vector_cases_view[],
-    vector_cases_stream[], vector_cases_standby[], vector_cases_registry[], vector_cases_survey[],
+    vector_cases_stream[], vector_cases_standby[], vector_cases_registry[], vector_cases_survey[], vector_cases_trace[],
     vector_cases_frame[]; /* each ends with a case without a file */
 /* The tables in the order above; NULL behind the last. */
 const struct vector_case *vector_table(size_t index);
@@ -74,5 +74,6 @@ bool stream_fields(enum message_kind kind, struct cursor c, struct text *t, enum
 bool standby_fields(enum message_kind kind, struct cursor c, struct text *t, enum terrane_error *error);
 bool registry_fields(enum message_kind kind, struct cursor c, struct text *t, enum terrane_error *error);
 bool survey_fields(enum message_kind kind, struct cursor c, struct text *t, enum terrane_error *error);
+bool trace_fields(enum message_kind kind, struct cursor c, struct text *t, enum terrane_error *error);
 
 #endif
