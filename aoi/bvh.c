@@ -19,6 +19,8 @@
  * dynamic trees of the physics engines. Balance: bvh_build.c. */
 #include "aoi/bvh.h"
 
+#include <string.h>
+
 /* ---- tables ---- */
 
 static bool bvh_init(struct stratum *stratum)
@@ -285,6 +287,12 @@ static inline bool box_meets(const struct bvh_box *b, const struct volume *volum
            (b->max[1] >= volume->min.y) & (b->min[2] <= volume->max.z) & (b->max[2] >= volume->min.z);
 }
 
+static inline bool box_inside(const struct bvh_box *b, const struct volume *volume)
+{
+    return (b->min[0] >= volume->min.x) & (b->max[0] <= volume->max.x) & (b->min[1] >= volume->min.y) &
+           (b->max[1] <= volume->max.y) & (b->min[2] >= volume->min.z) & (b->max[2] <= volume->max.z);
+}
+
 /* Of one bucket's members those that are in the volume. */
 static inline size_t bucket_sift(const struct bvh_bucket *b, const struct volume *volume, uint32_t *out)
 {
@@ -302,24 +310,37 @@ static inline size_t bucket_sift(const struct bvh_bucket *b, const struct volume
     return taken;
 }
 
+/* A node that has still to be looked at; `whole`: all in it is wanted. */
+struct task {
+    uint32_t node;
+    bool whole;
+};
+
 static void bvh_find(struct stratum *stratum, const struct volume *volume, struct found *found)
 {
     const struct bvh *t = (const struct bvh *)stratum;
-    uint32_t tasks[DEPTH_MOST];
+    struct task tasks[DEPTH_MOST];
     size_t count = 0;
-    if (t->root != TREE_NONE) tasks[count++] = t->root;
+    if (t->root != TREE_NONE) tasks[count++] = (struct task){.node = t->root};
     while (count) {
-        const struct bvh_node *n = &t->nodes[tasks[--count]];
-        if (!box_meets(&n->box, volume)) continue;
+        struct task task = tasks[--count];
+        const struct bvh_node *n = &t->nodes[task.node];
+        if (!task.whole && !box_meets(&n->box, volume)) continue;
+        bool whole = task.whole || box_inside(&n->box, volume);
         if (n->count == 0) {
             CHECK(count + 2 <= DEPTH_MOST);
-            tasks[count++] = n->child[1];
-            tasks[count++] = n->child[0];
+            tasks[count++] = (struct task){.node = n->child[1], .whole = whole};
+            tasks[count++] = (struct task){.node = n->child[0], .whole = whole};
             continue;
         }
         uint32_t *out = tree_found_end(found, n->count + SLOTS);
         for (uint32_t b = n->child[0]; b != TREE_NONE; b = t->buckets[b].next) {
-            out += bucket_sift(&t->buckets[b], volume, out);
+            if (whole) {
+                memcpy(out, t->buckets[b].handle, SLOTS * sizeof *out);
+                out += t->buckets[b].count;
+            } else {
+                out += bucket_sift(&t->buckets[b], volume, out);
+            }
         }
         found->count = (size_t)(out - found->handles);
     }

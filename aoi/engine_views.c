@@ -363,6 +363,13 @@ static void movers_take(struct engine *e)
     e->mover_count = count;
 }
 
+/* Squared, where the world is so small that it fits. */
+static inline int64_t distance_of(const struct engine *e, struct position a, struct position b)
+{
+    int64_t dx = (int64_t)a.x - b.x, dy = (int64_t)a.y - b.y, dz = e->space ? (int64_t)a.z - b.z : 0;
+    return dx * dx + dy * dy + dz * dz;
+}
+
 /* One mover with all that were found; a pair of two movers is judged from the one with the lower handle. Before the
  * middle of the tick motes are where they were, and next[] says where they will be; from then on the reverse. */
 static void mover_judge(struct engine *e, uint32_t handle, enum pass pass)
@@ -390,14 +397,39 @@ static void mover_judge(struct engine *e, uint32_t handle, enum pass pass)
     }
 }
 
+/* The same where distances alone decide. Motes are here, next[] says there: what is lost is seen here and not there
+ * while motes are where they were, and so is what is gained once they are where they will be. */
+static void mover_judge_plainly(struct engine *e, uint32_t handle, enum pass pass)
+{
+    struct found *lists = pass == PASS_LOST ? e->report.lost : e->report.gained;
+    const struct mote *mote = &e->motes[handle];
+    struct position here = mote->at, there = e->next[handle];
+    int64_t limit = limit_of(mote);
+    for (size_t i = 0; i < e->found.count; i++) {
+        uint32_t other = e->found.handles[i];
+        const struct mote *found = &e->motes[other];
+        int64_t other_limit = limit_of(found), distance = distance_of(e, here, found->at);
+        unsigned seen = (distance <= limit ? SIDE_OUT : 0u) | (distance <= other_limit ? SIDE_IN : 0u);
+        if (!seen || other == handle || (found->moving && other < handle)) continue;
+        distance = distance_of(e, there, found->moving ? e->next[other] : found->at);
+        unsigned kept = (distance <= limit ? SIDE_OUT : 0u) | (distance <= other_limit ? SIDE_IN : 0u);
+        if (seen & ~kept) found_add(&lists[seen & ~kept], other);
+    }
+}
+
 static void movers_judge(struct engine *e, enum pass pass, aoi_sink *sink, void *context)
 {
     if (!sink && !e->hysteresis) return;
+    bool plain = e->plain && !e->extended;
     for (uint32_t i = 0; i < e->mover_count; i++) {
         uint32_t handle = e->movers[i];
         if (!e->motes[handle].moving) continue;
         near_find(e, &e->motes[handle]);
-        mover_judge(e, handle, pass);
+        if (plain) {
+            mover_judge_plainly(e, handle, pass);
+        } else {
+            mover_judge(e, handle, pass);
+        }
         change_tell(e, handle, sink, context);
     }
 }
