@@ -325,6 +325,7 @@ static void tick(struct cellserver *cs, const struct event *in)
         events_expire(cs);
         absent_expire(cs);
         registry_tick(cs);
+        peers_expire(cs);
         standby_publish(cs);
         standby_flush(cs);
         replica_ack_tick(cs);

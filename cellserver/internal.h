@@ -191,6 +191,7 @@ struct own_leaf {
 
 struct peer {
     bool used, linked, urgent;
+    uint64_t named_term, unnamed_us; /* the last term whose map named it; since when none does, 0: it does */
     bool resync; /* its view changes were dropped: send whole views when its queue has drained */
     struct node_info info;
     struct session *session;
@@ -343,6 +344,7 @@ struct cellserver {
 uint32_t peer_find(const struct cellserver *cs, struct node_id node); /* index or NONE */
 void peer_remove(struct cellserver *cs, uint32_t peer);
 void peers_sync(struct cellserver *cs); /* after a map change */
+void peers_expire(struct cellserver *cs);
 /* Queues a sure message for a peer; false: its queue is full (counted). urgent: sent at the end of this step. */
 bool peer_send(struct cellserver *cs, uint32_t peer, const struct writer *message, bool urgent);
 void peer_receive(struct cellserver *cs, const uint8_t *bytes, size_t size);

@@ -16,7 +16,7 @@ static uint32_t peer_add(struct cellserver *cs, const struct node_info *info)
     if (at == cs->peer_count) ARRAY_RESERVE(cs->peers, cs->peer_room, ++cs->peer_count);
     struct peer *peer = &cs->peers[at];
     struct writer views = peer->views;
-    *peer = (struct peer){.used = true, .info = *info, .views = views};
+    *peer = (struct peer){.used = true, .info = *info, .views = views, .named_term = cs->map.term};
     peer->session = session_open(&(struct session_options){.self = cs->options.info.node, .peer = info->node});
     table_put(&cs->peer_index, info->node.v, at);
     return at;
@@ -46,12 +46,31 @@ static void gateway_hears_all(struct cellserver *cs, uint32_t at)
     command_results_early(cs, cs->peers[at].info.node);
 }
 
+/* Gone is who the same coordinator has named before. */
+static void peer_look(struct cellserver *cs, uint32_t at)
+{
+    struct peer *peer = &cs->peers[at];
+    bool named = ownership_node(&cs->map, peer->info.node) != NULL;
+    if (named) peer->named_term = cs->map.term;
+    if (named)
+        peer->unnamed_us = 0;
+    else if (peer->unnamed_us == 0)
+        peer->unnamed_us = cs->now_us;
+    bool gone = !named && (peer->named_term == cs->map.term || cs->now_us - peer->unnamed_us >= LIMIT_UNNAMED_US);
+    if (gone) peer_remove(cs, at);
+}
+
+void peers_expire(struct cellserver *cs)
+{
+    for (uint32_t i = 0; i < cs->peer_count; i++) {
+        if (cs->peers[i].used && cs->peers[i].unnamed_us != 0) peer_look(cs, i);
+    }
+}
+
 void peers_sync(struct cellserver *cs)
 {
     for (uint32_t i = 0; i < cs->peer_count; i++) {
-        const struct peer *peer = &cs->peers[i];
-        if (!peer->used) continue;
-        if (peer->info.role != ROLE_GATEWAY && ownership_node(&cs->map, peer->info.node) == NULL) peer_remove(cs, i);
+        if (cs->peers[i].used && cs->peers[i].info.role != ROLE_GATEWAY) peer_look(cs, i);
     }
     for (uint32_t i = 0; i < cs->map.now.node_count; i++) {
         const struct node_info *info = &cs->map.now.nodes[i];

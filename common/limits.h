@@ -44,4 +44,8 @@
 /* What a receiver buffers of a stream while it waits for the snapshot. */
 #define LIMIT_STREAM_BACKLOG (1u << 20)
 
+/* A node that a map of a new term does not name may live: its coordinator has not heard of it yet, since the store has
+ * lost it. So sessions with it are kept: a node that is named again goes on in the one it had. */
+#define LIMIT_UNNAMED_US UINT64_C(10000000)
+
 #endif

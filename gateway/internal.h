@@ -253,8 +253,9 @@ struct peer {
     struct session *session;
     bool up;
     uint64_t heard_us, linked_us, beat_us;
-    uint32_t own;    /* list head of the own entities it owns */
-    uint32_t *moves; /* own slots whose positions go out in this flush */
+    uint64_t named_term, unnamed_us; /* the last term whose map named it; since when none does, 0: it does */
+    uint32_t own;                    /* list head of the own entities it owns */
+    uint32_t *moves;                 /* own slots whose positions go out in this flush */
     uint32_t move_count, move_room;
     uint32_t next;
 };

@@ -47,6 +47,7 @@ uint32_t gateway_peer_get(struct gateway *g, struct node_id node)
                           .moves = peer->moves,
                           .move_room = peer->move_room,
                           .heard_us = g->now_us,
+                          .named_term = g->map.term,
                           .beat_us = g->now_us + PEER_HEARTBEAT_US};
     struct session_options options = {.self = g->info.node, .peer = node};
     peer->session = session_open(&options);
@@ -94,12 +95,26 @@ static void say_again(struct gateway *g)
     }
 }
 
+/* Gone is who the same coordinator has named before. False: it is removed. */
+static bool look_at_peer(struct gateway *g, uint32_t slot)
+{
+    struct peer *peer = &g->peers[slot];
+    bool named = gateway_map_is_server(g, peer->node);
+    if (named) peer->named_term = g->map.term;
+    if (named)
+        peer->unnamed_us = 0;
+    else if (peer->unnamed_us == 0)
+        peer->unnamed_us = g->now_us;
+    bool gone = !named && (peer->named_term == g->map.term || g->now_us - peer->unnamed_us >= LIMIT_UNNAMED_US);
+    if (gone) peer_remove(g, slot);
+    return !gone;
+}
+
 void gateway_peers_map_changed(struct gateway *g)
 {
     say_again(g);
     for (uint32_t slot = 0; slot < g->peer_count; slot++) {
-        struct node_id node = g->peers[slot].node;
-        if (node.v != 0 && !gateway_map_is_server(g, node)) peer_remove(g, slot);
+        if (g->peers[slot].node.v != 0) (void)look_at_peer(g, slot);
     }
 }
 
@@ -330,7 +345,8 @@ void gateway_peers_timers(struct gateway *g)
         struct peer *peer = &g->peers[slot];
         if (peer->node.v == 0 || g->now_us < peer->beat_us) continue;
         peer->beat_us = g->now_us + PEER_HEARTBEAT_US;
-        bool waits = session_queued_messages(peer->session) > 0;
+        if (peer->unnamed_us != 0 && !look_at_peer(g, slot)) continue;
+        bool waits = peer->unnamed_us == 0 && session_queued_messages(peer->session) > 0;
         if (waits && g->now_us >= peer->heard_us + PEER_SILENCE_US && g->now_us >= peer->linked_us + PEER_SILENCE_US)
             relink_peer(g, peer);
         if (!peer->up) continue;
