@@ -82,9 +82,21 @@ static bool fail_over_to_former(struct coordinator *c, uint32_t at)
     return true;
 }
 
+bool leaf_goes_back(const struct coordinator *c, const struct leaf *leaf)
+{
+    if (!leaf->unheard || leaf->before.primary.v == 0 || leaf->owner.primary.v == 0) return false;
+    return member_fate(c, member_find(c, leaf->owner.primary)) == FATE_DEAD &&
+           member_fate(c, member_find(c, leaf->before.primary)) != FATE_DEAD;
+}
+
 static void fail_over_dead(struct coordinator *c, uint32_t at, uint32_t primary, uint32_t standby)
 {
     struct leaf *leaf = &c->leaves[at];
+    if (leaf_goes_back(c, leaf)) {
+        plan_leaf(c, at, member_find(c, leaf->before.primary), NONE,
+                  "its new server is dead, its former one serves on");
+        return;
+    }
     bool there = standby != NONE && member_fate(c, standby) != FATE_DEAD;
     if (there && leaf_level(c, leaf)) {
         /* Even to one that is silent: nobody else has it. */

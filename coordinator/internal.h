@@ -124,6 +124,8 @@ struct leaf {
     uint64_t hot_us, cold_us; /* the planner's: balance.h */
     bool pinned;              /* an operator wants it to stay as it is */
     struct leaf_owner claim;  /* lead.c: what its primary and its standby report under higher epochs than ours */
+    struct leaf_owner before; /* unheard: as it was before the last save that gave it to another */
+    bool unheard;             /* that is not told yet */
     uint64_t served_us;       /* when its owner said so last */
     uint32_t claim_standby_epoch;
     const char *why_primary, *why_standby; /* plan.c: static text */
@@ -187,6 +189,7 @@ struct coordinator {
     struct table leaf_index;
     bool members_changed;           /* assign.c has something to look at */
     bool nodes_fresh, leaves_fresh; /* map.c has something to tell */
+    bool takes_back;                /* what is stored gives a leaf to somebody who has died since: it is not told */
     bool told;                      /* this term has told a map */
     uint32_t maps_due;              /* members with needs_map */
     uint64_t assign_due_us;         /* when assign.c has something to look at by itself */
@@ -283,9 +286,12 @@ enum fate {
 };
 enum fate member_fate(const struct coordinator *c, uint32_t index);    /* of a server; NONE is dead */
 bool leaf_level(const struct coordinator *c, const struct leaf *leaf); /* its standby has all of it */
-void failover_plan(struct coordinator *c);                             /* leaves of the dead and silent */
-void handover_plan(struct coordinator *c);                             /* leaves of the draining; those on their way */
-void drain_finish(struct coordinator *c);                              /* who said BYE and is empty may go */
+/* It was given to somebody who died while that was being saved, and its former primary, which has not heard of that,
+ * serves on. */
+bool leaf_goes_back(const struct coordinator *c, const struct leaf *leaf);
+void failover_plan(struct coordinator *c); /* leaves of the dead and silent */
+void handover_plan(struct coordinator *c); /* leaves of the draining; those on their way */
+void drain_finish(struct coordinator *c);  /* who said BYE and is empty may go */
 
 /* migrate.c: a leaf goes to another server by way of being copied there first. */
 /* False: not now (it is on its way already, is nobody's, or the target can't take it). */

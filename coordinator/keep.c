@@ -114,6 +114,8 @@ static void leaf_kept(struct coordinator *c, struct leaf *leaf)
     if (moves && migrate_due(leaf)) leaf->moved_us = c->now_us; /* fail-overs don't count: it may go on at once */
     if (moves) leaf->orphan_us = c->now_us;
     if (moves) leaf->course = (struct course){0};
+    if (moves && !leaf->unheard) leaf->before = leaf->owner;
+    leaf->unheard |= moves;
     leaf->owner = leaf->next;
     leaf->saving = false;
     leaf->fresh = true;
@@ -137,6 +139,8 @@ static void kept(struct coordinator *c)
         if (c->members[i].saving != MEMBER_FREE) member_kept(c, i);
     }
     c->members_changed = true;
+    c->takes_back = false;
+    for (uint32_t i = 0; i < c->leaf_count; i++) c->takes_back |= leaf_goes_back(c, &c->leaves[i]);
     if (c->ready) return;
     c->ready = true;
     outbox_log(c->out, LOG_INFO, "event=ready term=%" PRIu64 " rev=%" PRIu64 " leaves=%u", c->term, c->rev,
@@ -188,12 +192,12 @@ void keep_follow(struct coordinator *c)
 {
     c->keep = KEEP_NEW;
     c->ready = false;
-    c->led = c->lead.adopting = false;
+    c->led = c->lead.adopting = c->takes_back = false;
     c->conflicts = 0;
     c->backoff_us = c->settle_us = c->saved_rev = 0;
     members_forget(c);
     map_forget(c);
-    for (uint32_t i = 0; i < c->leaf_count; i++) c->leaves[i].saving = false;
+    for (uint32_t i = 0; i < c->leaf_count; i++) c->leaves[i].saving = c->leaves[i].unheard = false;
 }
 
 /* Long enough for all to find us, and for leases that a former leader granted to run out. */

@@ -16,7 +16,7 @@ _Static_assert(PART_BYTES + 64 <= LIMIT_MESSAGE_BYTES, "a part of the map must f
 bool map_open(const struct coordinator *c)
 {
     bool corrects = !c->told && (c->lead.claims || c->lead.adopting);
-    return c->ready && c->now_us >= c->settle_us && !corrects;
+    return c->ready && c->now_us >= c->settle_us && !corrects && !c->takes_back;
 }
 
 void map_gone(struct coordinator *c, struct node_id node)
@@ -187,7 +187,7 @@ void map_tell(struct coordinator *c)
         c->members[i].listed = true;
         c->members[i].fresh = false;
     }
-    for (uint32_t i = 0; i < c->leaf_count; i++) c->leaves[i].fresh = false;
+    for (uint32_t i = 0; i < c->leaf_count; i++) c->leaves[i].fresh = c->leaves[i].unheard = false;
     outbox_log(c->out, LOG_INFO, "event=map term=%" PRIu64 " rev=%" PRIu64 " nodes=%u leaves=%u gone=%u", c->term,
                c->rev, nodes, leaves, c->gone_count);
     c->gone_count = 0;

@@ -48,6 +48,10 @@ void plan_leaf(struct coordinator *c, uint32_t at, uint32_t primary, uint32_t st
         next.since = next.epoch;
         next.feed = 0; /* spread over the new primary's feeds when all is planned */
     }
+    if (moves && leaf->unheard && node_id_equal(next.primary, leaf->before.primary)) {
+        next.since = leaf->before.since; /* it has been its all the time */
+        next.feed = leaf->before.feed;
+    }
     if (!node_id_equal(next.primary, leaf->next.primary))
         leaf->why_primary = why;
     else
@@ -71,7 +75,7 @@ static void spread_feeds(struct coordinator *c)
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < c->leaf_count; i++) {
             struct leaf *leaf = &c->leaves[c->curve[i]];
-            if (!changes_hands(leaf) || leaf->next.primary.v == 0) continue;
+            if (!changes_hands(leaf) || leaf->next.primary.v == 0 || leaf->next.since != leaf->next.epoch) continue;
             uint32_t member = member_find(c, leaf->next.primary);
             uint32_t feeds = c->members[member].info.feed_count > 0 ? c->members[member].info.feed_count : 1;
             if (pass == 0)
