@@ -119,6 +119,12 @@ void registrar_claim(struct cellserver *cs, struct node_id from, const struct re
     r->waiting[r->waiting_count++] = claim;
 }
 
+/* Any question since the claim came will do: the newest may always be on its way where trips take long. */
+static bool answers(const struct registry_waiting *w, const struct registry_item *item)
+{
+    return w->token_first > 0 && item->token >= w->token_first && item->token <= w->token;
+}
+
 /* The holder has been asked for the sake of a claim, and has it: the claim is refused. News alone refuses nothing; what
  * it tells may be over by now. */
 static void refuse(struct cellserver *cs, const struct registry_item *item)
@@ -128,9 +134,7 @@ static void refuse(struct cellserver *cs, const struct registry_item *item)
     for (uint32_t i = 0; i < r->waiting_count; i++) {
         const struct registry_waiting *w = &r->waiting[i];
         struct registry_item answer = *item;
-        /* Any question since the claim came will do: the newest may always be on its way where trips take long. */
-        bool asked = item->token >= w->token_first && item->token <= w->token && w->token_first > 0;
-        if (!entity_id_equal(w->item.id, item->id) || !asked) {
+        if (!entity_id_equal(w->item.id, item->id) || !answers(w, item)) {
             r->waiting[kept++] = *w;
             continue;
         }
@@ -149,11 +153,24 @@ void registrar_here(struct cellserver *cs, struct node_id from, const struct reg
     if (item->token != 0) refuse(cs, item);
 }
 
+/* Whether this answers a question that was asked for the sake of a claim that waits. */
+static bool was_asked(const struct cellserver *cs, const struct registry_item *item)
+{
+    const struct registry_side *r = &cs->registry;
+    for (uint32_t i = 0; i < r->waiting_count; i++) {
+        const struct registry_waiting *w = &r->waiting[i];
+        if (entity_id_equal(w->item.id, item->id) && answers(w, item)) return true;
+    }
+    return false;
+}
+
+/* Of the version that another has it is no news, unless that one passed the question on: it gave the leaf up. */
 void registrar_gone(struct cellserver *cs, struct node_id from, const struct registry_item *item)
 {
     struct registry_entry *entry = entry_of(cs, item->id);
     if (entry != NULL && entry->version > item->version) return;
-    if (entry != NULL && entry->version == item->version && !node_id_equal(entry->holder, from)) return;
+    bool others = entry != NULL && entry->version == item->version && !node_id_equal(entry->holder, from);
+    if (others && !was_asked(cs, item)) return;
     struct registry_item gone = {.id = item->id, .version = item->version};
     entry = entry_put(cs, NODE_NONE, &gone);
     if (entry != NULL) entry->until_us = cs->now_us + GONE_KEEP_US;

@@ -141,8 +141,9 @@ static struct node_id handed_to(const struct cellserver *cs, struct entity_id id
 
 /* The home asks whether we have it. Whoever has handed it on has that one asked, under the version that it has there:
  * so it goes round in no circle, and who says that it is gone is believed although others had it earlier. */
-static void answer_ask(struct cellserver *cs, const struct registry_item *item)
+static void answer_ask(struct cellserver *cs, struct node_id from, const struct registry_item *item)
 {
+    const struct leaf_owner *home = registry_home(&cs->map, &cs->world, item->id);
     uint32_t at = entity_find(cs, item->id);
     struct registry_item answer = {.id = item->id, .version = item->version, .token = item->token};
     struct node_id to = handed_to(cs, item->id);
@@ -152,7 +153,12 @@ static void answer_ask(struct cellserver *cs, const struct registry_item *item)
         if (!cs->entities[at].leaving) here(cs, at, item->token);
         return;
     }
-    if (in_transit(cs, item->id) || (to.v != 0 && version <= item->version)) return;
+    /* With a leaf that was given up it went under the version that it had here, which the home knows: only an ASK that
+     * another has passed on may have been here before. */
+    bool first = home != NULL && node_id_equal(home->primary, from);
+    bool been = first ? version < item->version : version <= item->version;
+    if (in_transit(cs, item->id) || (to.v != 0 && been)) return;
+    if (to.v == 0 && replica_holds(cs, item->id)) return; /* perhaps its leaf is ours and our map is behind */
     answer.verb = to.v != 0 ? REGISTRY_ASK : REGISTRY_GONE;
     if (version > answer.version) answer.version = version;
     registry_note(cs, to, &answer);
@@ -173,7 +179,7 @@ static void take_item(struct cellserver *cs, struct node_id from, const struct r
         claim = claim_find(cs, item->id);
         if (claim != NONE) claim_denied(cs, claim, item);
         break;
-    case REGISTRY_ASK: answer_ask(cs, item); break;
+    case REGISTRY_ASK: answer_ask(cs, from, item); break;
     case REGISTRY_VERBS: break;
     }
 }
