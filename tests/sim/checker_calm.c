@@ -86,6 +86,7 @@ static bool settle(struct sim *sim)
         if (calm) continue;
         since_us = sim->now_us;
         name_restless(sim, who, sizeof who);
+        sim_say(sim, "restless:%s", who);
     }
     if (!sim->violated) say_restless(sim, who);
     return false;
