@@ -192,7 +192,7 @@ struct own_leaf {
 struct peer {
     bool used, linked, urgent;
     uint64_t named_term, unnamed_us; /* the last term whose map named it; since when none does, 0: it does */
-    bool resync; /* its view changes were dropped: send whole views when its queue has drained */
+    bool resync;                     /* its view changes were dropped: send whole views when its queue has drained */
     struct node_info info;
     struct session *session;
     uint32_t asks;        /* queries and events of this tick */
