@@ -23,6 +23,16 @@ static uint64_t sample_at(const struct walker *w, struct position p, uint64_t fr
     return w->history_end;
 }
 
+/* The oldest one from `from` on that may be meant: who stands at the world's edge comes back to the same place. */
+static uint64_t sample_from(const struct walker *w, struct position p, uint64_t from, uint64_t newest)
+{
+    uint64_t kept = walker_history_from(w, 0);
+    if (newest == w->history_end) return 0;
+    for (uint64_t i = from < kept ? kept : from; i < newest; i++)
+        if (same(walker_history(w, i)->position, p)) return i;
+    return newest;
+}
+
 /* An acknowledged state or a later one, and a position of late. */
 static void judge_record(struct sim *sim, const struct walker *w, const struct owned *o)
 {
@@ -188,16 +198,18 @@ static void note_owner(struct sim *sim, const struct walker *w, struct owned *o)
     const struct member *m = &sim->members[sim->server_first + o->server];
     uint64_t sample = sample_at(w, o->entity.record.position, sim->now_us > 2000000 ? sim->now_us - 2000000 : 0);
     judge_age(sim, w, o, sample);
+    uint64_t before = o->trail[(sim->checker.looks - 1) % TRAIL];
     bool other = o->server != o->server_before || (uint32_t)m->incarnation != o->incarnation_before;
     if (o->owner_since_us == 0 || other || o->life_before != w->life) {
         o->owner_since_us = sim->now_us;
         memset(o->trail, 0, sizeof o->trail);
+        before = walker_history_from(w, sim->now_us > 2000000 ? sim->now_us - 2000000 : 0);
     }
     o->server_before = o->server;
     o->incarnation_before = (uint32_t)m->incarnation;
     o->leaf_before = o->entity.leaf;
     o->owner_seen_us = sim->now_us;
-    o->trail[sim->checker.looks % TRAIL] = sample == w->history_end ? 0 : sample;
+    o->trail[sim->checker.looks % TRAIL] = sample_from(w, o->entity.record.position, before, sample);
     o->missing_us = 0;
 }
 

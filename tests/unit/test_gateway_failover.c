@@ -108,6 +108,29 @@ START_TEST(what_was_refused_goes_out_when_the_successor_speaks)
 }
 END_TEST
 
+START_TEST(an_owner_that_had_given_it_away_and_has_it_again_is_told_all_once_more)
+{
+    struct scene s = {0};
+    open_scene(&s);
+    struct rig *rig = &s.rig;
+    size_t moves = rig_messages(&rig->servers[2], MESSAGE_MOVES);
+    rig_owner_of(rig, 2, 2, 7, s.version + 1); /* between two of its own leaves */
+    rig_run(rig, 3000);
+    ck_assert_uint_eq(rig_messages(&rig->servers[2], MESSAGE_MOVES), moves);
+    ck_assert_int_eq(gateway_set_state(rig->g, 7, "s1", 2, NULL), TERRANE_ERR_OK);
+    ck_assert_int_eq(gateway_move(rig->g, 7, 101, 7000, 0, 0), TERRANE_ERR_OK);
+    rig_run(rig, 3000);
+    moves = rig_messages(&rig->servers[2], MESSAGE_MOVES);
+    size_t states = rig_messages(&rig->servers[2], MESSAGE_SET_STATE);
+    /* It passed both on to one that died before it said a word, and took that one's leaf over. */
+    rig_owner_of(rig, 2, 2, 7, s.version + 1026);
+    rig_run(rig, 3000);
+    ck_assert_uint_eq(rig_messages(&rig->servers[2], MESSAGE_MOVES), moves + 1);
+    ck_assert_uint_eq(rig_messages(&rig->servers[2], MESSAGE_SET_STATE), states + 1);
+    rig_close(rig);
+}
+END_TEST
+
 START_TEST(nothing_blinks_and_a_deposed_owner_is_not_believed)
 {
     struct scene s = {0};
@@ -453,9 +476,10 @@ END_TEST
 
 SUITE_MAIN("gateway_failover", all_goes_to_the_successor_in_the_step_that_hears_of_it,
            what_a_promoting_successor_refuses_is_said_again_within_milliseconds,
-           what_was_refused_goes_out_when_the_successor_speaks, nothing_blinks_and_a_deposed_owner_is_not_believed,
-           the_successors_word_counts_before_the_map_comes, a_standby_is_asked_before_it_is_needed,
-           an_enter_whose_answer_was_lost_is_repeated_where_it_was_entered,
+           what_was_refused_goes_out_when_the_successor_speaks,
+           an_owner_that_had_given_it_away_and_has_it_again_is_told_all_once_more,
+           nothing_blinks_and_a_deposed_owner_is_not_believed, the_successors_word_counts_before_the_map_comes,
+           a_standby_is_asked_before_it_is_needed, an_enter_whose_answer_was_lost_is_repeated_where_it_was_entered,
            a_successors_refusal_does_not_say_that_nobody_entered_it,
            a_repeated_enter_is_not_refused_for_a_ghost_of_the_first, an_enter_is_done_by_its_answer_and_not_by_a_view,
            late_answers_of_a_former_owner_do_no_harm, an_answer_of_a_deposed_owner_does_not_bind_the_entity_to_it,
