@@ -125,11 +125,12 @@ const TELL = {
   stalled: () => 'the store does not answer: nothing is decided',
   leads_on: () => 'the store is back',
   store_lost: () => 'the store had lost writes: all is written again',
-  split: e => `region ${e.leaf ?? e.first ?? ''} is split`,
-  merge: e => `region ${e.leaf ?? e.first ?? ''} is merged`,
-  merged: e => `region ${e.leaf ?? e.first ?? ''} is merged`,
-  move: e => `region ${e.leaf ?? e.first ?? ''} goes from ${e.from} to ${e.to ?? e.server}`,
-  moved: e => `region ${e.leaf ?? e.first ?? ''} went from ${e.from} to ${e.to ?? e.server}`,
+  split: e => `region ${e.leaf} is split`,
+  merge: e => `region ${e.leaf} is merged`,
+  move: e => `region ${e.leaf} goes from ${e.from} to ${e.to}`,
+  split_given_up: e => `region ${e.leaf} is not split after all`,
+  merge_given_up: e => `region ${e.leaf} is not merged after all`,
+  move_given_up: e => `region ${e.leaf} does not go to ${e.to} after all`,
   ready: e => `the map is there: ${e.leaves} regions`,
   took_over: e => `took the world over in term ${e.term}: ${e.leaves} regions, ${e.servers} servers`,
   store_up: () => 'the store answers',
@@ -145,6 +146,18 @@ function sentence(event) {
   return [event.event.replaceAll('_', ' '), ...rest].join(', ');
 }
 
+function goButton(key, text) {
+  const go = document.createElement('button');
+  go.textContent = text;
+  go.addEventListener('click', () => {
+    const region = model.byKey.get(key);
+    if (!region) return;
+    view.chosen = key;
+    showRegion(region);
+  });
+  return go;
+}
+
 function eventItem(event, fresh) {
   const item = document.createElement('li'), time = document.createElement('time'), box = document.createElement('div');
   const what = document.createElement('p'), at = new Date(event.at);
@@ -155,15 +168,13 @@ function eventItem(event, fresh) {
   what.className = 'what';
   what.textContent = sentence(event);
   box.append(what);
-  if (event.reason || event.first) {
+  const key = event.first ?? event.leaf, figures = [];
+  if (event.entities) figures.push(`${number.format(event.entities)} entities`);
+  if (event.load) figures.push(`load ${event.load}`);
+  if (event.reason || key || figures.length > 0) {
     const why = document.createElement('p');
-    why.textContent = event.reason ? event.reason + ' ' : '';
-    if (event.first && model.byKey.has(event.first)) {
-      const go = document.createElement('button');
-      go.textContent = event.leaves === '1' ? event.first : `from ${event.first} on`;
-      go.addEventListener('click', () => { const region = model.byKey.get(event.first); if (region) { view.chosen = region.key; showRegion(region); } });
-      why.append(go);
-    }
+    why.textContent = [event.reason, ...figures].filter(Boolean).join(', ') + ' ';
+    if (key && model.byKey.has(key)) why.append(goButton(key, event.leaves === '1' || event.leaf ? key : `from ${key} on`));
     box.append(why);
   }
   item.append(time, box);
