@@ -6,6 +6,8 @@
 #include "common/table.h"
 #include "proto/registry.h"
 
+struct cellserver;
+
 /* An ENTER that waits for its home's word. */
 struct registry_claim {
     struct entity_id id;
@@ -73,5 +75,31 @@ struct registry_side {
     uint64_t token;
     struct writer items;
 };
+
+/* registry.c: asking and telling homes which entity is where. */
+void registry_here(struct cellserver *cs, uint32_t entity); /* an owned entity has come to this server */
+void registry_gone(struct cellserver *cs, uint32_t entity); /* it leaves the world */
+/* An item for the home of its id, or (`to` is not NODE_NONE) from it; goes out at the end of the step. */
+void registry_note(struct cellserver *cs, struct node_id to, const struct registry_item *item);
+/* An ENTER waits for its home: command_enter_granted follows, or RESULT. Errors: NOT_OWNER (another ENTER of that id
+ * waits), QUEUE_FULL. */
+enum terrane_error registry_claim(struct cellserver *cs, const struct enter *m, struct node_id gateway,
+                                  struct cursor message) TERRANE_MUST_CHECK;
+void registry_received(struct cellserver *cs, struct node_id from, struct registry *m);
+uint32_t registry_told_since(struct cellserver *cs, struct quadkey home); /* 0: never */
+void registry_sync(struct cellserver *cs);                                /* after a map change and leaves_sync */
+void registry_tick(struct cellserver *cs);
+void registry_flush(struct cellserver *cs); /* the end of a step */
+void registry_close(struct cellserver *cs);
+
+/* registrar.c: being a home. */
+void registrar_claim(struct cellserver *cs, struct node_id from, const struct registry_item *item);
+void registrar_here(struct cellserver *cs, struct node_id from, const struct registry_item *item);
+void registrar_gone(struct cellserver *cs, struct node_id from, const struct registry_item *item);
+/* That server has told the home under that `since` all that it has. */
+void registrar_heard(struct cellserver *cs, struct node_id from, struct quadkey home, uint32_t since);
+void registrar_sync(struct cellserver *cs);
+void registrar_tick(struct cellserver *cs);
+void registrar_close(struct cellserver *cs);
 
 #endif
