@@ -11,8 +11,8 @@
  *   held.c       the content of a standby leaf              absent.c   gateways that are gone
  *   closing.c    BYE                                            main.c     the program
  *   status.c     STATUS as JSON                                 cellserver.c  step, tick, coordinator link
- *   survey.c     SURVEY: counts for maps, the latest hand-offs
- *   history.c    TRACE: where an entity has been */
+ *   survey.c     SURVEY: counts for maps, the latest hand-offs  history.c  TRACE: where an entity has been
+ *   rate.c       how much a gateway may command                 metrics.c  numbers for scrapers, readiness */
 #ifndef TERRANE_CELLSERVER_INTERNAL_H
 #define TERRANE_CELLSERVER_INTERNAL_H
 
@@ -196,6 +196,7 @@ struct peer {
     struct node_info info;
     struct session *session;
     uint32_t asks;        /* queries and events of this tick */
+    uint64_t rate_due_us; /* up to when its commands have used up its rate */
     uint64_t moves_lost;  /* fast packets that went missing, to be told at the tick */
     uint64_t beat_us;     /* when it, as our standby, was last sent a beat */
     uint64_t echoed_us;   /* the newest of our beats that it has answered; 0: none */

@@ -15,7 +15,7 @@
 
 static struct flags {
     const char *coordinator, *listen, *advertise, *http, *host, *name, *node_id;
-    uint64_t port_base, feeds, entities, capacity;
+    uint64_t port_base, feeds, entities, capacity, session_rate;
     uint32_t log_format, log_level;
 } flags;
 
@@ -92,6 +92,14 @@ static const struct config_field fields[] = {
      .min = 1,
      .max = 1000,
      .help = "This server's weight when leaves are shared out."},
+    {.name = "session-rate",
+     .kind = CONFIG_UINT,
+     .value = &flags.session_rate,
+     .preset = "20000",
+     .min = 0,
+     .max = 1000000,
+     .help = "Commands a second that one gateway may give here (enters, states, radii, attaches), a second's worth at\n"
+             "once; more are refused. 0: any."},
     {.name = "log-format",
      .kind = CONFIG_CHOICE,
      .value = &flags.log_format,
@@ -216,6 +224,7 @@ int main(int argc, char **argv)
                                          .coordinator_url = flags.coordinator,
                                          .entities = (uint32_t)flags.entities,
                                          .tick_hz = 20,
+                                         .session_rate = (uint32_t)flags.session_rate,
                                          .unique_ids = true};
     program_identify(&options.info, flags.name[0] != '\0' ? flags.name : name, shell_urls(shell),
                      (uint32_t)flags.feeds);

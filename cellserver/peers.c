@@ -1,5 +1,6 @@
 /* Nodes of the map, sessions with them, and what goes out to them. */
 #include "cellserver/internal.h"
+#include "cellserver/rate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -253,7 +254,7 @@ static void deliver(void *context, struct cursor message, bool sure)
     (void)sure;
     enum message_kind kind;
     bool well = message_kind_of(message, &kind) == TERRANE_ERR_OK && may_say(to->cs->peers[to->peer].info.role, kind) &&
-                peer_message(to->cs, to->peer, kind, message);
+                (rate_refuses(to->cs, to->peer, kind, message) || peer_message(to->cs, to->peer, kind, message));
     if (!well) to->cs->stats.malformed++;
 }
 

@@ -51,6 +51,7 @@ static void put_counters(struct writer *w, const struct cellserver_stats *s)
     COUNTER(standby_bytes);
     COUNTER(replica_leaves);
     COUNTER(replicas);
+    COUNTER(refused_rate);
     COUNTER(replicas_broken);
     COUNTER(promotions);
 #undef COUNTER

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from cluster import RIGHT, await_condition, check, passed
+from cluster import BUILD, RIGHT, await_condition, check, passed
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ACTS = int(os.environ.get("TERRANE_COMPOSE_ACTS", "28"))
@@ -43,7 +43,7 @@ def say(text):
 
 def compose(*arguments):
     return output(*COMPOSE, "-p", PROJECT, "-f", os.path.join(ROOT, "deploy/docker-compose.yml"), *arguments,
-                  env={**os.environ, "TERRANE_CONSOLE_PORT": str(PORT)})
+                  env={**os.environ, "TERRANE_CONSOLE_PORT": str(PORTS[0]), "TERRANE_CONSOLE_PORT_2": str(PORTS[1])})
 
 
 def containers(service):
@@ -141,7 +141,8 @@ def act(number, dice):
 
 
 def check_confined():
-    """Nobody is root, no root file system can be written, no capability is left, only the console's port is open."""
+    """Nobody is root, no root file system can be written, no capability is left, only the consoles' ports are open."""
+    published = dict(zip(COORDINATORS, PORTS))
     for service in ["redis", *COORDINATORS, "cellserver"]:
         name = containers(service)[0]
         check(output("docker", "exec", name, "id", "-u").strip() != "0", f"{name} runs as root")
@@ -149,7 +150,7 @@ def check_confined():
         rights = output("docker", "exec", name, "grep", "CapEff", "/proc/1/status").split()[1]
         check(int(rights, 16) == 0, f"{name} has capabilities {rights}")
         open_ports = output("docker", "port", name).strip()
-        wanted = f"7080/tcp -> 127.0.0.1:{PORT}" if service == "coordinator-1" else ""
+        wanted = f"7080/tcp -> 127.0.0.1:{published[service]}" if service in published else ""
         check(open_ports == wanted, f"{name} has ports {open_ports!r}")
 
 
@@ -200,9 +201,13 @@ def cluster_survives():
 def take_down(failed):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if failed:
-        for service in [*COORDINATORS, "cellserver"]:
+        folder = os.path.join(BUILD, "compose-logs")
+        os.makedirs(folder, exist_ok=True)
+        for service in ["redis", *COORDINATORS, "cellserver"]:
             for name in containers(service):
-                print(f"== {name}\n", bots_said(name)[1][-12000:], file=sys.stderr)
+                with open(os.path.join(folder, f"{name.removeprefix(PROJECT)[1:]}.log"), "w", encoding="utf-8") as log:
+                    log.write("".join(bots_said(name)))
+        print(f"the containers' logs are in {folder}", file=sys.stderr)
     compose("down", "-v", "--remove-orphans", "--timeout", "5")
     left = output("docker", "ps", "-aq", "--filter", f"label=com.docker.compose.project={PROJECT}")
     left += output("docker", "volume", "ls", "-q", "--filter", f"label=com.docker.compose.project={PROJECT}")
@@ -219,9 +224,10 @@ COMPOSE = ["docker", "compose"] if works("docker", "compose", "version") else ["
 if not works("docker", "version") or not works(*COMPOSE, "version"):
     print("SKIPPED: no Docker engine with compose answers here; the deployment in containers is not tested")
     sys.exit(77)
-with socket.socket() as probe:
-    probe.bind(("127.0.0.1", 0))
-    PORT = probe.getsockname()[1]
+with socket.socket() as first, socket.socket() as second:
+    first.bind(("127.0.0.1", 0))
+    second.bind(("127.0.0.1", 0))
+    PORTS = [first.getsockname()[1], second.getsockname()[1]]
 output(os.path.join(ROOT, "deploy/base-images"))
 say("base images are there")
 compose("build", "--quiet", "coordinator-1")

@@ -14,7 +14,8 @@
 
 #define RIG_SERVERS 2
 
-static bool rig_unique_ids; /* of servers that are opened: ENTERs ask their ids' homes */
+static bool rig_unique_ids;       /* of servers that are opened: ENTERs ask their ids' homes */
+static uint32_t rig_session_rate; /* likewise */
 
 static const struct node_id rig_coordinator = {100}, rig_gateway = {200};
 
@@ -250,8 +251,11 @@ static inline void rig_open(struct rig *rig, const struct world *world)
     *rig = (struct rig){.world = *world, .now_us = 1000000};
     for (uint32_t i = 0; i < RIG_SERVERS; i++) {
         struct node_info info = rig_info(ROLE_CELLSERVER, rig_node(i));
-        rig->servers[i] = cellserver_open(&(struct cellserver_options){
-            .info = info, .coordinator_url = "tcp://127.0.0.1:7070", .entities = 2048, .unique_ids = rig_unique_ids});
+        rig->servers[i] = cellserver_open(&(struct cellserver_options){.info = info,
+                                                                       .coordinator_url = "tcp://127.0.0.1:7070",
+                                                                       .entities = 2048,
+                                                                       .session_rate = rig_session_rate,
+                                                                       .unique_ids = rig_unique_ids});
         rig->coordinator[i] = session_open(&(struct session_options){.self = rig_coordinator, .peer = rig_node(i)});
         rig->gateway[i] = session_open(&(struct session_options){.self = rig_gateway, .peer = rig_node(i)});
     }
