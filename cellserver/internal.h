@@ -78,8 +78,8 @@ struct entity {
     uint64_t buffered_sequence; /* of the buffered move: an OFFER still to be written must not claim to hold it */
     uint64_t joined_at; /* cs->published when it joined its leaf: while equal, no subscriber has heard of it there */
     uint32_t view_head; /* newest pending view change, NONE */
-    enum handoff_step step;    /* the rest: while leaving */
-    bool asked;                /* some owner has been OFFERed this version and may have it */
+    enum handoff_step step; /* the rest: while leaving */
+    bool asked; /* some owner has been OFFERed this version and may have it, or a standby holds it pending */
     struct quadkey leaving_to; /* the mark */
     struct node_id offered_to;
     uint32_t offered_since;

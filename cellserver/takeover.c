@@ -242,6 +242,7 @@ void takeover_local(struct cellserver *cs, uint32_t entity, uint32_t leaf)
     p->entity = entity;
     p->order = ++cs->draft_order;
     e->draft_order = p->order;
+    e->asked = true; /* a standby that takes that leaf over has it then */
     struct transfer item;
     entity_transfer(e, &item);
     pending_fill(p, &item);
