@@ -90,15 +90,21 @@ static bool life_is_over(const struct entity *e, struct node_id gateway, const s
            m->record.version > e->version && m->sequence > e->state_sequence;
 }
 
-/* granted: its id's home has said that it may live. */
-static void enter(struct cellserver *cs, uint32_t peer, struct cursor message, bool granted)
+/* granted: its id's home has said that it may live, under that version at least; 0: it has not. */
+static void enter(struct cellserver *cs, uint32_t peer, struct cursor message, uint64_t granted_version)
 {
+    bool granted = granted_version > 0;
     struct enter m;
     struct node_id gateway = cs->peers[peer].info.node;
     if (enter_decode(message, &m) != TERRANE_ERR_OK) {
         cs->stats.malformed++;
         return;
     }
+    /* Versions come from the clocks of the gateways, and another's may have gone faster: this life must be above the
+     * last one, or whoever remembers that one takes it for the past. */
+    if (granted && granted_version > m.record.version) m.record.version = granted_version;
+    if (granted && forward_version(cs, m.record.id) >= m.record.version)
+        m.record.version = forward_version(cs, m.record.id) + 1;
     granted |= !cs->options.unique_ids;
     struct result result = {.request = m.request, .id = m.record.id, .version = m.record.version};
     uint32_t known = entity_find(cs, m.record.id), leaf = NONE;
@@ -137,12 +143,12 @@ static void enter(struct cellserver *cs, uint32_t peer, struct cursor message, b
 
 void command_enter(struct cellserver *cs, uint32_t peer, struct cursor message)
 {
-    enter(cs, peer, message, false);
+    enter(cs, peer, message, 0);
 }
 
-void command_enter_granted(struct cellserver *cs, uint32_t peer, struct cursor message)
+void command_enter_granted(struct cellserver *cs, uint32_t peer, struct cursor message, uint64_t version)
 {
-    enter(cs, peer, message, true);
+    enter(cs, peer, message, version);
 }
 
 /* A command for an entity that is not ours, and of which nobody knows where it went. */

@@ -472,7 +472,7 @@ void sort_ids(uint64_t *ids, size_t count);
 void command_handle(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor command);
 void command_enter(struct cellserver *cs, uint32_t peer, struct cursor message);
 /* The id's home has granted it: all else is judged again. */
-void command_enter_granted(struct cellserver *cs, uint32_t peer, struct cursor message);
+void command_enter_granted(struct cellserver *cs, uint32_t peer, struct cursor message, uint64_t version);
 void command_moves(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor message);
 /* attach.c. Whose the entity is changes; false: malformed. */
 bool command_attach(struct cellserver *cs, struct node_id gateway, uint32_t hops, struct cursor command);

@@ -15,6 +15,7 @@
 #define GONE_KEEP_US UINT64_C(10000000)
 #define WAITING_MAX  16384u
 #define ENTRIES_MAX  (4u * LIMIT_ENTITIES)
+#define LIVES_APART  2u  /* who had the last life remembers its end under its version and one more */
 #define SWEEP        64u /* entries looked at in a tick */
 
 static struct registry_entry *entry_of(struct cellserver *cs, struct entity_id id)
@@ -74,7 +75,9 @@ static bool judge(struct cellserver *cs, struct registry_waiting *w)
     if (dead && cs->now_us - w->from_us >= HEIR_US) free = true;
     if (free || again) {
         answer.verb = REGISTRY_GRANT;
-        if (entry_put(cs, w->asker, &w->item) == NULL) return false;
+        uint64_t least = entry == NULL ? 0 : again ? entry->version : entry->version + LIVES_APART;
+        if (answer.version < least) answer.version = least;
+        if (entry_put(cs, w->asker, &answer) == NULL) return false;
         registry_note(cs, w->asker, &answer);
         return true;
     }

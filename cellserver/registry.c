@@ -96,16 +96,15 @@ static struct registry_claim *claim_take(struct registry_side *r, uint32_t at)
     return &r->claims[r->claim_count];
 }
 
-static void claim_granted(struct cellserver *cs, uint32_t at)
+static void claim_granted(struct cellserver *cs, uint32_t at, uint64_t version)
 {
     struct registry_claim *claim = claim_take(&cs->registry, at);
     struct entity_id id = claim->id;
-    uint64_t version = claim->version;
     uint32_t peer = peer_find(cs, claim->gateway);
     if (peer != NONE) {
         writer_clear(&cs->single);
         writer_raw(&cs->single, claim->enter.data, claim->enter.size);
-        command_enter_granted(cs, peer, cursor_of(cs->single.data, cs->single.size));
+        command_enter_granted(cs, peer, cursor_of(cs->single.data, cs->single.size), version);
     }
     uint32_t entity = entity_find(cs, id);
     bool owned = entity != NONE && cs->entities[entity].status == ENTITY_OWNED;
@@ -164,6 +163,13 @@ static void answer_ask(struct cellserver *cs, struct node_id from, const struct 
     registry_note(cs, to, &answer);
 }
 
+/* Under the version that was claimed, or a higher one. */
+static bool grants(const struct registry_claim *claim, const struct registry_item *item)
+{
+    return node_id_equal(claim->gateway, item->gateway) && claim->request == item->request &&
+           claim->version <= item->version;
+}
+
 static void take_item(struct cellserver *cs, struct node_id from, const struct registry_item *item)
 {
     uint32_t claim = NONE;
@@ -173,7 +179,7 @@ static void take_item(struct cellserver *cs, struct node_id from, const struct r
     case REGISTRY_GONE: registrar_gone(cs, from, item); break;
     case REGISTRY_GRANT:
         claim = claim_find(cs, item->id);
-        if (claim != NONE && cs->registry.claims[claim].version == item->version) claim_granted(cs, claim);
+        if (claim != NONE && grants(&cs->registry.claims[claim], item)) claim_granted(cs, claim, item->version);
         break;
     case REGISTRY_EXISTS:
         claim = claim_find(cs, item->id);

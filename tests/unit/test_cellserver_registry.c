@@ -108,6 +108,22 @@ START_TEST(an_id_that_lives_elsewhere_is_refused)
 }
 END_TEST
 
+START_TEST(a_life_is_above_the_last_one_even_if_its_gateways_clock_is_behind)
+{
+    open_rig();
+    for (uint64_t id = 1; id <= IDS; id++) {
+        uint32_t first = id % 2;
+        enter(first, id, 10 * id, 5000);
+        leave(first, id, 10 * id + 1);
+        enter(1 - first, id, 10 * id + 2, 2000);
+        expect(10 * id + 2, TERRANE_ERR_OK);
+        ck_assert_uint_gt(rig.seen.result.version, 5001); /* under which it left */
+        leave(1 - first, id, 10 * id + 3);
+    }
+    close_rig();
+}
+END_TEST
+
 START_TEST(an_id_that_has_left_may_enter_anywhere)
 {
     open_rig();
@@ -220,7 +236,8 @@ START_TEST(what_was_lost_with_its_server_may_enter_again)
 }
 END_TEST
 
-SUITE_MAIN("cellserver registry", an_id_that_lives_elsewhere_is_refused, an_id_that_has_left_may_enter_anywhere,
+SUITE_MAIN("cellserver registry", an_id_that_lives_elsewhere_is_refused,
+           a_life_is_above_the_last_one_even_if_its_gateways_clock_is_behind, an_id_that_has_left_may_enter_anywhere,
            a_hand_off_takes_the_id_along, a_repetition_while_the_home_is_asked_is_answered_once,
            a_new_home_hears_of_all_before_it_decides, a_new_home_waits_for_those_that_have_not_told_yet,
            what_was_lost_with_its_server_may_enter_again)
