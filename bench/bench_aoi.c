@@ -16,7 +16,7 @@ static const char help[] =
     "Without --workload: one index next to the textbook grid, at 10k, 100k and 1m entities. With it, or with\n"
     "--index all: indexes next to each other, all on the same work, which must report the same changes.\n"
     "\n"
-    "  --quick            fewer rounds; ends within a minute\n"
+    "  --quick            fewer rounds; ends within a minute (all indexes under all workloads: a few)\n"
     "  --case TEXT        only the cases whose name contains TEXT, e.g. block/100k or radius/1m/uniform\n"
     "  --index NAME       the index that is measured (see --list), or all; grid unless told\n"
     "  --workload NAME    how they move (see --list-workloads), or all\n"

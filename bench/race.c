@@ -7,6 +7,7 @@
 #define LAPS_LEAST    20u
 #define VERIFY_MOVERS 500u
 #define TICKS_MOST    41u
+#define TICK_BUDGETS  100 /* in so many budgets all must be able to move, or only some do */
 #define FOUND_ROOM    (1u << 20)
 
 void racer_open(struct racer *r, const struct racer_options *options)
@@ -221,13 +222,14 @@ struct lap_result racer_mixed(struct racer *r)
 struct lap_result racer_tick(struct racer *r, double move_ns, uint32_t *movers)
 {
     uint32_t count = r->options.load.count;
-    double affordable = 4 * r->options.budget_ns / (move_ns > 1 ? move_ns : 1);
+    double move = move_ns > 1 ? move_ns : 1, affordable = TICK_BUDGETS * r->options.budget_ns / move;
     *movers = affordable < 100 ? 100 : affordable < count ? (uint32_t)affordable : count;
     if (*movers > count) *movers = count;
     double ticks[TICKS_MOST], begun = kit_cpu_ns();
     size_t rounds = 0;
+    bool long_ones = move * *movers > 4 * r->options.budget_ns; /* then one is enough, and none to warm up */
     uint64_t events = 0, misses = 0;
-    for (int round = -2; rounds < TICKS_MOST; round++) {
+    for (int round = long_ones ? 0 : -2; rounds < TICKS_MOST; round++) {
         workload_step(&r->load);
         if (round == 0) events = r->tally.sees + r->tally.unsees, misses = misses_read(&r->misses);
         double start = kit_cpu_ns();
@@ -236,7 +238,7 @@ struct lap_result racer_tick(struct racer *r, double move_ns, uint32_t *movers)
         double end = kit_cpu_ns();
         memcpy(r->load.at, r->load.next, *movers * sizeof *r->load.at);
         if (round >= 0) ticks[rounds++] = (end - start) / *movers;
-        if (rounds >= 3 && end - begun > 4 * r->options.budget_ns) break;
+        if (rounds >= (long_ones ? 1 : 3) && end - begun > 4 * r->options.budget_ns) break;
     }
     double moves = (double)rounds * *movers;
     struct lap_result result = {.changes = (double)(r->tally.sees + r->tally.unsees - events) / moves,
