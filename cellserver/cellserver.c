@@ -57,7 +57,8 @@ static void world_open(struct cellserver *cs, const struct world *world)
     cs->world = *world;
     cs->strip = world_strip(world);
     int32_t side = INT32_C(1) << world->resolution_bits;
-    struct aoi_options options = {.mode = world->view_mode == VIEW_BLOCK ? AOI_BLOCK : AOI_RADIUS,
+    struct aoi_options options = {.index = cs->options.aoi_index,
+                                  .mode = world->view_mode == VIEW_BLOCK ? AOI_BLOCK : AOI_RADIUS,
                                   .cell_size = (int32_t)world_cell_side(world),
                                   .max_x = side,
                                   .max_y = side,

@@ -22,6 +22,7 @@ struct cellserver_options {
     uint32_t beat_ticks;         /* a silent stream sends a beat after so many ticks; 0: 10 */
     uint32_t tick_hz;            /* until WELCOME tells the world's */
     uint32_t session_rate;       /* commands a second that a gateway may give (rate.c); 0: any */
+    const char *aoi_index;       /* of the plane, of aoi_index_list; NULL: grid. Must outlive the server */
     bool unique_ids;             /* an ENTER asks its id's home first (proto/registry.h): no id lives twice */
 };
 

@@ -1,4 +1,5 @@
 /* terrane-cellserver: the cell server's core tied to nng, libev and this process's clock. */
+#include "aoi/aoi.h"
 #include "cellserver/cellserver.h"
 #include "io/probe.h"
 #include "io/program.h"
@@ -14,7 +15,7 @@
 #define NODE_RESERVED 16u /* ids below are aliases (common/core.h) */
 
 static struct flags {
-    const char *coordinator, *listen, *advertise, *http, *host, *name, *node_id;
+    const char *coordinator, *listen, *advertise, *http, *host, *name, *node_id, *aoi;
     uint64_t port_base, feeds, entities, capacity, session_rate;
     uint32_t log_format, log_level;
 } flags;
@@ -85,6 +86,12 @@ static const struct config_field fields[] = {
      .min = 1,
      .max = LIMIT_ENTITIES,
      .help = "Entities to reserve memory for; more are fine."},
+    {.name = "aoi",
+     .kind = CONFIG_TEXT,
+     .value = &flags.aoi,
+     .preset = "grid",
+     .unit = "INDEX",
+     .help = "The area-of-interest index, one of the plane; docs/AOI.md says which is for what."},
     {.name = "capacity",
      .kind = CONFIG_UINT,
      .value = &flags.capacity,
@@ -183,6 +190,20 @@ static struct node_id node_id(void)
     return node;
 }
 
+/* Any index of the plane serves, in whichever mode the world turns out to have. */
+static void check_aoi(void)
+{
+    const unsigned needed = AOI_CAN_PLANE | AOI_CAN_BLOCK | AOI_CAN_RADIUS;
+    const struct aoi_index_info *info = aoi_index_find(flags.aoi);
+    char names[512] = "";
+    if (info != NULL && (info->abilities & needed) == needed) return;
+    for (size_t i = 0, used = 0; (info = aoi_index_list(i)) != NULL; i++) {
+        if ((info->abilities & needed) != needed || used >= sizeof names) continue;
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", info->name);
+    }
+    program_fail(PROGRAM, EXIT_USAGE, "--aoi: \"%.40s\" is no index of the plane; there are: %s", flags.aoi, names);
+}
+
 static void collect(const void *core, struct metrics *m)
 {
     cellserver_metrics(core, m);
@@ -211,6 +232,7 @@ static struct http *open_http(struct shell *shell, const void *core)
 int main(int argc, char **argv)
 {
     read_flags(argc, argv);
+    check_aoi();
     struct sink sink = {.fd = STDERR_FILENO,
                         .program = PROGRAM,
                         .style = (enum log_style)flags.log_format,
@@ -225,6 +247,7 @@ int main(int argc, char **argv)
                                          .entities = (uint32_t)flags.entities,
                                          .tick_hz = 20,
                                          .session_rate = (uint32_t)flags.session_rate,
+                                         .aoi_index = flags.aoi,
                                          .unique_ids = true};
     program_identify(&options.info, flags.name[0] != '\0' ? flags.name : name, shell_urls(shell),
                      (uint32_t)flags.feeds);

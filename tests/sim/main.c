@@ -1,4 +1,5 @@
 /* terrane_sim: whole clusters in one thread under seeded clock, network and store, judged by an independent checker. */
+#include "aoi/aoi.h"
 #include "common/check.h"
 #include "tests/sim/minimise.h"
 #include "tests/sim/run.h"
@@ -26,6 +27,7 @@ static const char usage[] =
     "                  at once: entities may be lost, but never silently)\n"
     "  --standbys      regions have standbys under none and net as well, as they always have under the other levels\n"
     "  --balance       leaves are moved all the time (implies --standbys)\n"
+    "  --aoi NAME      the area-of-interest index of the cell servers; default grid\n"
     "  --without LIST  leaves out classes of faults (loss,breaks,...; --list-faults names them)\n"
     "  --only-faults LIST  of the numbered faults of a seed, only these (3,7), or none\n"
     "  --minimise N    finds the fewest faults with which a failing seed still fails in the same way, in at most N\n"
@@ -125,6 +127,11 @@ static bool parse_value(const char *name, const char *value, struct flags *flags
         flags->faults = true;
         flags->options.faults = fault_level_of(value);
         return flags->options.faults != FAULT_LEVELS;
+    }
+    if (strcmp(name, "--aoi") == 0) {
+        const struct aoi_index_info *info = aoi_index_find(value);
+        flags->options.aoi = value;
+        return info != NULL && (info->abilities & AOI_CAN_PLANE);
     }
     if (strcmp(name, "--plant") != 0) return false;
     flags->plant = plant_of(value);

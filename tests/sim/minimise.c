@@ -114,6 +114,7 @@ void minimise_flags(const struct plan_options *o, char *text, size_t room)
     if (o->servers != 0) add(text, room, " --servers %u", o->servers);
     if (o->entities != 0) add(text, room, " --entities %u", o->entities);
     if (o->ticks != 0) add(text, room, " --ticks %u", o->ticks);
+    if (o->aoi != NULL) add(text, room, " --aoi %s", o->aoi);
     if (o->standbys && !o->balance && o->faults < FAULTS_DEATHS) add(text, room, " --standbys%s", "");
     if (o->balance) add(text, room, " --balance%s", "");
 }

@@ -139,6 +139,7 @@ void plan_draw(struct plan *plan, const struct plan_options *options)
     draw_players(plan, &d, options);
     struct dice lease = dice_of(options->seed, 9);
     draw_lease(plan, &lease);
+    plan->aoi = options->aoi;
     plan->no_standbys = plan->faults < FAULTS_DEATHS && !options->standbys;
     plan->balance = options->balance;
     plan_draw_faults(plan, options);

@@ -83,6 +83,7 @@ struct plan_options {
     bool balance;     /* leaves are moved, more often than a real cluster moves them */
     bool only;        /* of the numbered faults, only those in `kept` (bit 0: number 1) */
     uint64_t kept;
+    const char *aoi; /* index of the cell servers; NULL: grid */
 };
 
 struct plan {
@@ -95,6 +96,7 @@ struct plan {
     struct quadkey leaves[PLAN_LEAVES];
     uint32_t feeds;
     bool storeless, no_standbys, balance;
+    const char *aoi;
     bool fail_overs; /* a server may be taken for dead: an entity may be between a primary and its successor */
 
     uint64_t delay_min_us, delay_max_us, delay_jitter_us;

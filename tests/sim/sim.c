@@ -140,6 +140,7 @@ static void start(struct sim *sim, const struct happening *what)
                                              .coordinator_url = coordinator_url,
                                              .entities = 256,
                                              .tick_hz = sim->plan.world.tick_hz,
+                                             .aoi_index = sim->plan.aoi,
                                              .unique_ids = true};
         m->server = cellserver_open(&options);
         m->tick_due_us = sim->now_us + dice_below(&sim->timers, 50000);
