@@ -1,5 +1,5 @@
 /* Sinks that call back, and what an index says that it can't do: for every index that there is. */
-#include "aoi/aoi.h"
+#include "aoi/engine.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>
@@ -210,7 +210,62 @@ START_TEST(the_list_of_indexes_is_in_order_and_each_is_found_by_its_name)
 }
 END_TEST
 
-SUITE_MAIN("aoi_calls", a_sink_may_enter_move_and_remove_anybody,
+enum { MANY = 4000 };
+
+/* All on a line along one axis, in one cell, or in one point. */
+static struct position shape_place(unsigned shape, uint32_t i)
+{
+    int32_t along = (int32_t)i * 10, within = (int32_t)(i * 7919u % RADIUS);
+    if (shape == 0) return (struct position){along, 20000, 0};
+    if (shape == 1) return (struct position){20000, along, 0};
+    if (shape == 2) return (struct position){20000 + within, 20000 + (int32_t)(i * 104729u % RADIUS), 0};
+    return (struct position){20000, 20000, 0};
+}
+
+/* Looks around some, and counts who was considered for how many found; brute force would consider all. */
+static void shape_look(struct aoi *aoi, unsigned shape)
+{
+    static uint32_t found[MANY];
+    size_t all = 0, considered = 0;
+    for (uint32_t i = 0; i < MANY; i += 97) {
+        all += aoi_query_circle(aoi, shape_place(shape, i), RADIUS, 0, found, MANY);
+        considered += engine_of(aoi)->found.count;
+    }
+    ck_assert_uint_gt(all, MANY / 97);
+    ck_assert_msg(considered <= 10 * all, "%zu considered for %zu found", considered, all);
+}
+
+/* The same look is what a move is judged by. */
+START_TEST(on_a_line_in_a_cell_and_in_a_point_a_look_considers_hardly_more_than_it_finds)
+{
+    const struct aoi_index_info *info;
+    for (size_t at = 0; (info = aoi_index_list(at)); at++) {
+        if (!strcmp(info->name, "brute") || !strcmp(info->name, "grid")) continue; /* grid is no engine's */
+        for (unsigned shape = 0; shape < 4; shape++) {
+            struct aoi_options options = {.index = info->name,
+                                          .mode = AOI_RADIUS,
+                                          .cell_size = RADIUS,
+                                          .max_x = 1 << 16,
+                                          .max_y = 1 << 16,
+                                          .z_range = UINT32_MAX,
+                                          .dimensions = info->abilities & AOI_CAN_PLANE ? 2 : 3};
+            struct aoi *aoi;
+            uint32_t handle;
+            ck_assert_int_eq(aoi_create(&options, &aoi), TERRANE_ERR_OK);
+            for (uint32_t i = 0; i < MANY; i++) {
+                struct aoi_place place = {.position = shape_place(shape, i), .radius = RADIUS};
+                ck_assert_int_eq(aoi_enter(aoi, (struct entity_id){i + 1}, &place, NULL, NULL, &handle),
+                                 TERRANE_ERR_OK);
+            }
+            shape_look(aoi, shape);
+            aoi_destroy(aoi);
+        }
+    }
+}
+END_TEST
+
+SUITE_MAIN("aoi_calls", on_a_line_in_a_cell_and_in_a_point_a_look_considers_hardly_more_than_it_finds,
+           a_sink_may_enter_move_and_remove_anybody,
            who_is_destroyed_while_being_told_of_keeps_its_name_until_all_is_told,
            what_an_index_can_not_do_is_refused_with_the_reason,
            the_list_of_indexes_is_in_order_and_each_is_found_by_its_name)
