@@ -186,6 +186,8 @@ static bool may_say(enum node_role role, enum message_kind kind)
     case MESSAGE_DEATH:
     case MESSAGE_DRAIN:
     case MESSAGE_DONE:
+    case MESSAGE_EXPLAIN:
+    case MESSAGE_PLACE:
     case MESSAGE_SURVEY:
     case MESSAGE_SURVEY_RESULT:
     case MESSAGE_TRACE:

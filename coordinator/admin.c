@@ -1,4 +1,5 @@
-/* What comes on the query lane: STATUS_REQUEST from anybody, DEATH from agents, DRAIN from operators. */
+/* What comes on the query lane: STATUS_REQUEST from anybody, DEATH from agents, DRAIN, EXPLAIN and PLACE
+ * from operators. */
 #include "coordinator/internal.h"
 
 #include <inttypes.h>
@@ -55,6 +56,26 @@ static enum terrane_error answer_drain(struct coordinator *c, struct cursor mess
     return TERRANE_ERR_OK;
 }
 
+static enum terrane_error answer_explain(struct coordinator *c, struct cursor message)
+{
+    struct explain asked;
+    enum terrane_error error = explain_decode(message, &asked);
+    if (error != TERRANE_ERR_OK) return error;
+    explain_write(c, &asked);
+    status_encode(&c->message, &(struct status){.json = (const char *)c->json.data});
+    return TERRANE_ERR_OK;
+}
+
+static enum terrane_error answer_place(struct coordinator *c, struct cursor message, char *fault, size_t room)
+{
+    struct place asked;
+    struct done done = {0};
+    enum terrane_error error = place_decode(message, &asked);
+    if (error == TERRANE_ERR_OK) error = place_ask(c, &asked, &done, fault, room);
+    if (error == TERRANE_ERR_OK) done_encode(&c->message, &done);
+    return error;
+}
+
 void query_answer(struct coordinator *c, uint64_t token, const uint8_t *bytes, size_t size)
 {
     struct cursor message = cursor_of(bytes, size);
@@ -68,12 +89,17 @@ void query_answer(struct coordinator *c, uint64_t token, const uint8_t *bytes, s
         error = answer_death(c, message);
     else if (error == TERRANE_ERR_OK && kind == MESSAGE_DRAIN)
         error = answer_drain(c, message, fault.text, sizeof fault.text);
+    else if (error == TERRANE_ERR_OK && kind == MESSAGE_EXPLAIN)
+        error = answer_explain(c, message);
+    else if (error == TERRANE_ERR_OK && kind == MESSAGE_PLACE)
+        error = answer_place(c, message, fault.text, sizeof fault.text);
     else if (error == TERRANE_ERR_OK)
         error = TERRANE_ERR_MESSAGE_UNKNOWN;
     if (error != TERRANE_ERR_OK) {
         fault.error = error;
         if (fault.text[0] == '\0')
-            snprintf(fault.text, sizeof fault.text, "a coordinator answers STATUS_REQUEST, DEATH and DRAIN: %s",
+            snprintf(fault.text, sizeof fault.text,
+                     "a coordinator answers STATUS_REQUEST, DEATH, DRAIN, EXPLAIN and PLACE: %s",
                      terrane_error_text(error));
         refuse(c, error, "query", NODE_NONE);
         writer_clear(&c->message);

@@ -72,6 +72,7 @@ void coordinator_close(struct coordinator *c)
     farewell_close(c);
     standbys_close(c);
     rebalance_close(c);
+    explain_close(c);
     writer_close(&c->save);
     writer_close(&c->message);
     writer_close(&c->packet);

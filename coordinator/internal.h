@@ -7,7 +7,8 @@
  *   migrate.c      leaves on their way to another server             rebalance.c what the planner (balance.h) wants
  *   keep.c         loading, saving, back-off                         map.c       telling the map, whole or changes
  *   lead.c         which of several coordinators leads; reports that know more than the map
- *   admin.c        the query lane: DEATH, DRAIN                      status.c    STATUS as JSON
+ *   admin.c        the query lane: DEATH, DRAIN, EXPLAIN, PLACE      status.c    STATUS as JSON
+ *   place.c        leaves that operators move or pin                 explain.c   what was decided, and why
  *   picture.c      the map for the console                    coordinator.c  open, close, step
  *
  * How a change goes: members.c notes who came and went; assign.c turns that, while no save is under way, into `next`
@@ -131,6 +132,18 @@ struct leaf {
     const char *why_primary, *why_standby; /* plan.c: static text */
 };
 
+#define EXPLAINED_MAX 1024u
+
+/* One decision with its figures; those that do not belong to it are 0. */
+struct explained {
+    uint64_t at_us;
+    const char *kind, *why; /* static text */
+    struct quadkey leaf;    /* the first of */
+    uint32_t leaves, entities;
+    char from[LIMIT_NAME], to[LIMIT_NAME];
+    double load, mark, from_part, to_part; /* as in struct balance_decision */
+};
+
 enum keep_state {
     KEEP_NEW,     /* before START */
     KEEP_LOADING, /* STORE_LOAD under way */
@@ -196,6 +209,8 @@ struct coordinator {
     bool awaits_level;              /* a decision waits for some standby to be level */
     uint32_t unprotected;           /* owned leaves without a standby, as logged last */
     struct choice *choice;          /* standby.c */
+    struct explained *explained;    /* a ring of EXPLAINED_MAX */
+    uint64_t explained_count;       /* so far */
     struct rebalance *rebalance;    /* rebalance.c */
     struct farewell *farewells;
     uint32_t farewell_count;
@@ -304,6 +319,20 @@ uint32_t migrate_count(const struct coordinator *c); /* leaves on their way, dra
 /* rebalance.c */
 void rebalance_plan(struct coordinator *c); /* asks the planner, at most each BALANCE_US, and begins what it wants */
 void rebalance_close(struct coordinator *c);
+/* What the planner would want now; false: it is not asked, since too little is known. */
+bool rebalance_preview(struct coordinator *c, struct balance_view *view,
+                       void (*each)(void *context, const struct explained *decision), void *context);
+
+/* explain.c */
+/* One more decision, to be filled; valid until the next. */
+struct explained *explain_add(struct coordinator *c, const char *kind, struct quadkey leaf, const char *why);
+void explain_servers(struct explained *e, const char *from, const char *to); /* names of members */
+void explain_write(struct coordinator *c, const struct explain *asked);      /* into c->json, NUL-terminated */
+void explain_close(struct coordinator *c);
+
+/* place.c */
+enum terrane_error place_ask(struct coordinator *c, const struct place *asked, struct done *done, char *fault,
+                             size_t room) TERRANE_MUST_CHECK;
 
 /* standby.c */
 void standbys_plan(struct coordinator *c);

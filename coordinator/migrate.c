@@ -58,6 +58,8 @@ static void give_up(struct coordinator *c, struct leaf *leaf, const char *why)
     quadkey_text(leaf->owner.leaf, key);
     outbox_log(c->out, LOG_INFO, "event=move_given_up leaf=\"%s\" to=\"%s\" reason=\"%s\"", key,
                member_name(c, leaf->course.target), why);
+    struct explained *e = explain_add(c, "move_given_up", leaf->owner.leaf, why);
+    explain_servers(e, member_name(c, leaf->owner.primary), member_name(c, leaf->course.target));
     leaf->course = (struct course){0};
     leaf->moved_us = c->now_us; /* it rests before it is tried again */
 }

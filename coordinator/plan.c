@@ -101,6 +101,14 @@ static void log_primary(struct coordinator *c, const struct run *run)
     quadkey_text(is->leaf, key);
     bool promoted = is->primary.v != 0 && node_id_equal(is->primary, was->standby);
     bool lost = !promoted && was->primary.v != 0; /* with what was in them */
+    struct explained *e = explain_add(c,
+                                      promoted        ? "promoted"
+                                      : is->primary.v ? "assigned"
+                                                      : "orphaned",
+                                      is->leaf, run->first->why_primary);
+    explain_servers(e, member_name(c, was->primary), member_name(c, is->primary));
+    e->leaves = run->leaves;
+    e->entities = run->first->load;
     outbox_log(c->out, lost ? LOG_WARNING : LOG_INFO,
                "event=%s leaves=%u first=\"%s\" server=\"%s\" node=%" PRIu64 " from=\"%s\" from_node=%" PRIu64
                " reason=\"%s\"",

@@ -18,7 +18,6 @@ struct rebalance {
     struct balance_server *servers; /* as members */
     uint32_t leaf_room, server_room;
     uint64_t due_us;
-    struct balance_view view;
 };
 
 static bool told(const struct leaf *leaf)
@@ -97,15 +96,33 @@ static struct balance_knobs knobs_of(const struct coordinator *c)
     return knobs;
 }
 
+static const char *const kinds[] = {
+    [BALANCE_SPLIT] = "split", [BALANCE_MERGE] = "merge", [BALANCE_MOVE] = "move", [BALANCE_REFUSE] = "refuse"};
+
+static void describe(const struct coordinator *c, const struct balance_decision *d, struct explained *e)
+{
+    const struct balance_leaf *leaf = &c->rebalance->leaves[d->leaf];
+    const char *from = d->from == NONE ? "" : c->members[d->from].info.name;
+    *e = (struct explained){.at_us = c->now_us, .kind = kinds[d->kind], .leaf = leaf->key, .leaves = 1};
+    e->why = d->why;
+    e->entities = leaf->entities;
+    e->load = d->load;
+    e->mark = d->mark;
+    e->from_part = d->from_part;
+    e->to_part = d->to_part;
+    explain_servers(e, from, d->kind == BALANCE_MOVE ? c->members[d->to].info.name : from);
+}
+
 static void explain(struct coordinator *c, const struct balance_decision *d)
 {
     char key[LIMIT_QUADKEY_TEXT];
-    quadkey_text(c->rebalance->leaves[d->leaf].key, key);
+    struct explained *e = explain_add(c, "", QUADKEY_NONE, "");
+    describe(c, d, e);
+    quadkey_text(e->leaf, key);
     outbox_log(c->out, LOG_INFO,
-               "event=move leaf=\"%s\" from=\"%s\" to=\"%s\" load=%.0f entities=%u from_part=%.3f to_part=%.3f "
+               "event=%s leaf=\"%s\" from=\"%s\" to=\"%s\" load=%.0f mark=%.0f entities=%u from_part=%.3f to_part=%.3f "
                "reason=\"%s\"",
-               key, c->members[d->from].info.name, c->members[d->to].info.name, d->load,
-               c->rebalance->leaves[d->leaf].entities, d->from_part, d->to_part, d->why);
+               e->kind, key, e->from, e->to, e->load, e->mark, e->entities, e->from_part, e->to_part, e->why);
 }
 
 static void carry_out(struct coordinator *c, const struct balance_decision *d)
@@ -114,15 +131,34 @@ static void carry_out(struct coordinator *c, const struct balance_decision *d)
     if (d->kind == BALANCE_MOVE && migrate_start(c, leaf, d->to, d->why)) explain(c, d);
 }
 
-void rebalance_plan(struct coordinator *c)
+static struct rebalance *rebalance_of(struct coordinator *c)
 {
-    if (!c->options.balance || c->options.no_standbys) return;
     if (c->rebalance == NULL) {
         c->rebalance = calloc(1, sizeof *c->rebalance);
         CHECK(c->rebalance != NULL);
         c->rebalance->balancer = balancer_open();
     }
+    return c->rebalance;
+}
+
+/* The number of decisions; those and the leaves' marks are in c->rebalance. */
+static uint32_t ask(struct coordinator *c, struct balance_state *state)
+{
     struct rebalance *r = c->rebalance;
+    struct balance_input in = {.leaves = r->leaves,
+                               .servers = r->servers,
+                               .leaf_count = c->leaf_count,
+                               .server_count = c->member_count,
+                               .now_us = c->now_us,
+                               .knobs = knobs_of(c),
+                               .state = state};
+    return balancer_plan(r->balancer, &in);
+}
+
+void rebalance_plan(struct coordinator *c)
+{
+    if (!c->options.balance || c->options.no_standbys) return;
+    struct rebalance *r = rebalance_of(c);
     if (c->now_us < r->due_us) {
         assign_at(c, r->due_us);
         return;
@@ -131,21 +167,34 @@ void rebalance_plan(struct coordinator *c)
     assign_at(c, r->due_us);
     see_servers(c);
     if (!see_leaves(c)) return;
-    struct balance_input in = {.leaves = r->leaves,
-                               .servers = r->servers,
-                               .leaf_count = c->leaf_count,
-                               .server_count = c->member_count,
-                               .now_us = c->now_us,
-                               .knobs = knobs_of(c),
-                               .state = &r->state};
-    uint32_t count = balancer_plan(r->balancer, &in);
+    uint32_t count = ask(c, &r->state);
     const struct balance_decision *decisions = balancer_decisions(r->balancer);
-    r->view = balancer_view(r->balancer);
+    struct balance_view view = balancer_view(r->balancer);
+    c->stats.worst = view.worst;
+    c->stats.least = view.least;
     for (uint32_t i = 0; i < c->leaf_count; i++) {
         c->leaves[c->curve[i]].hot_us = r->leaves[i].hot_us;
         c->leaves[c->curve[i]].cold_us = r->leaves[i].cold_us;
     }
     for (uint32_t i = 0; i < count; i++) carry_out(c, &decisions[i]);
+}
+
+bool rebalance_preview(struct coordinator *c, struct balance_view *view,
+                       void (*each)(void *context, const struct explained *decision), void *context)
+{
+    if (!c->ready || c->leaf_count == 0) return false;
+    struct rebalance *r = rebalance_of(c);
+    struct balance_state state = r->state;
+    see_servers(c);
+    if (!see_leaves(c)) return false;
+    uint32_t count = ask(c, &state);
+    *view = balancer_view(r->balancer);
+    for (uint32_t i = 0; i < count; i++) {
+        struct explained e;
+        describe(c, &balancer_decisions(r->balancer)[i], &e);
+        each(context, &e);
+    }
+    return true;
 }
 
 void rebalance_close(struct coordinator *c)

@@ -109,6 +109,8 @@ static void put_regions(struct coordinator *c)
         else
             json_text(w, c->members[primary].info.feed_urls[leaf->owner.feed]);
         json_key(w, "owned"), json_uint(w, leaf->load);
+        json_key(w, "pinned"), json_bool(w, leaf->pinned);
+        json_key(w, "moving"), json_bool(w, migrate_is_on(leaf));
         json_close(w, '}');
     }
     json_close(w, ']');
@@ -164,6 +166,9 @@ void coordinator_status_write(struct coordinator *c)
     json_key(w, "unowned"), json_uint(w, stats.unowned);
     json_key(w, "unprotected"), json_uint(w, stats.unprotected);
     json_key(w, "promotions"), json_uint(w, stats.promotions);
+    json_key(w, "migrating"), json_uint(w, stats.migrating);
+    json_key(w, "load_worst"), json_double(w, stats.worst);
+    json_key(w, "load_least"), json_double(w, stats.least);
     json_key(w, "refused"), put_refused(c);
     json_key(w, "servers"), put_members(c, ROLE_CELLSERVER);
     json_key(w, "gateways"), put_members(c, ROLE_GATEWAY);

@@ -55,11 +55,13 @@
     X(ATTACHED, attached, 47, SURE)         /* owner -> gateway: what it is; then RESULT */                            \
     X(STATUS_REQUEST, status_request, 40, QUERY)                                                                       \
     X(STATUS, status, 41, QUERY)                                                                                       \
-    X(FAULT, fault, 42, QUERY)   /* the answer to a query that can't be answered */                                    \
-    X(DEATH, death, 43, QUERY)   /* agent -> coordinator: that process is no more */                                   \
-    X(DRAIN, drain, 44, QUERY)   /* operator -> coordinator: take everything from that server */                       \
-    X(DONE, done, 45, QUERY)     /* the answer to both */                                                              \
-    X(SURVEY, survey, 54, QUERY) /* anybody -> cell server: how many are where? (survey.h) */                          \
+    X(FAULT, fault, 42, QUERY)     /* the answer to a query that can't be answered */                                  \
+    X(DEATH, death, 43, QUERY)     /* agent -> coordinator: that process is no more */                                 \
+    X(DRAIN, drain, 44, QUERY)     /* operator -> coordinator: take everything from that server */                     \
+    X(DONE, done, 45, QUERY)       /* the answer to them, and to PLACE */                                              \
+    X(EXPLAIN, explain, 48, QUERY) /* operator -> coordinator: what was decided, or would be; STATUS */                \
+    X(PLACE, place, 50, QUERY)     /* operator -> coordinator: that leaf to that server, or no other */                \
+    X(SURVEY, survey, 54, QUERY)   /* anybody -> cell server: how many are where? (survey.h) */                        \
     X(SURVEY_RESULT, survey_result, 55, QUERY)                                                                         \
     X(TRACE, trace, 58, QUERY) /* anybody -> cell server: where has it been? (trace.h) */                              \
     X(TRACE_RESULT, trace_result, 59, QUERY)
@@ -396,8 +398,19 @@ struct death {
 struct drain {
     char name[LIMIT_NAME]; /* of a cell server */
 };
+enum explain_what { EXPLAIN_EVENTS, EXPLAIN_PLAN };
+struct explain {
+    enum explain_what what;
+    uint64_t since; /* EVENTS: only those with a higher number */
+};
+enum place_what { PLACE_MOVE, PLACE_PIN, PLACE_UNPIN };
+struct place {
+    enum place_what what;
+    struct quadkey leaf;
+    char name[LIMIT_NAME]; /* MOVE: of a cell server; else empty */
+};
 struct done {
-    uint32_t count;       /* DRAIN: leaves that it still has; DEATH: those that it had */
+    uint32_t count;       /* DRAIN: leaves that it still has; DEATH: those that it had; PLACE: leaves on their way */
     char text[LIMIT_URL]; /* for people */
 };
 struct status {
@@ -466,6 +479,10 @@ void standby_end_encode(struct writer *w, const struct standby_end *m);
 enum terrane_error standby_end_decode(struct cursor c, struct standby_end *m) TERRANE_MUST_CHECK;
 void death_encode(struct writer *w, const struct death *m);
 enum terrane_error death_decode(struct cursor c, struct death *m) TERRANE_MUST_CHECK;
+void explain_encode(struct writer *w, const struct explain *m);
+enum terrane_error explain_decode(struct cursor c, struct explain *m) TERRANE_MUST_CHECK;
+void place_encode(struct writer *w, const struct place *m);
+enum terrane_error place_decode(struct cursor c, struct place *m) TERRANE_MUST_CHECK;
 void drain_encode(struct writer *w, const struct drain *m);
 enum terrane_error drain_decode(struct cursor c, struct drain *m) TERRANE_MUST_CHECK;
 void done_encode(struct writer *w, const struct done *m);

@@ -14,6 +14,10 @@ int command_drain(int argc, char **argv);
 int command_ready(int argc, char **argv);
 int command_find(int argc, char **argv);
 int command_trace(int argc, char **argv);
+int command_events(int argc, char **argv);
+int command_plan(int argc, char **argv);
+int command_move(int argc, char **argv);
+int command_pin(int argc, char **argv);
 
 /* config_read with this process's environment, for a command's table of fields. Flags may also stand between and behind
  * the operands, unless those are another command ("-- PROGRAM"). */

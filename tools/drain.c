@@ -1,7 +1,7 @@
 /* terrane drain SERVER: asks the coordinator to move everything away from a cell server, and says how far that is. */
 #include "io/loop.h"
 #include "io/program.h"
-#include "proto/messages.h"
+#include "tools/answer.h"
 #include "tools/target.h"
 
 #include <inttypes.h>
@@ -28,56 +28,15 @@ static const struct config_field fields[] = {
 
 static volatile bool stop;
 
-/* What a coordinator said. */
-struct answer {
-    enum terrane_error error; /* OK: `done` holds; TIMED_OUT: nobody has answered */
-    struct done done;
-    char text[LIMIT_URL];
-};
-
-static struct answer answer_of(const uint8_t *bytes, size_t size)
-{
-    struct answer answer = {.error = TERRANE_ERR_OK};
-    struct fault fault;
-    if (fault_decode(cursor_of(bytes, size), &fault) == TERRANE_ERR_OK) {
-        answer.error = fault.error;
-        snprintf(answer.text, sizeof answer.text, "%s", fault.text);
-        return answer;
-    }
-    answer.error = done_decode(cursor_of(bytes, size), &answer.done);
-    if (answer.error == TERRANE_ERR_OK) snprintf(answer.text, sizeof answer.text, "%s", answer.done.text);
-    return answer;
-}
-
-/* Asks each coordinator until one takes it; else the last refusal. */
 static struct answer ask(struct cluster *c, const char *server)
 {
-    struct answer answer = {.error = TERRANE_ERR_TIMED_OUT};
     struct drain drain = {.name = ""};
     struct writer w = {0};
     snprintf(drain.name, sizeof drain.name, "%s", server);
     drain_encode(&w, &drain);
-    for (uint32_t i = 0; i < c->url_count && !stop; i++) {
-        const uint8_t *bytes;
-        size_t size;
-        uint32_t at = (c->leader + i) % c->url_count;
-        if (query_ask(c->lane, c->query_urls[at], w.data, w.size, CLUSTER_PATIENCE_MS / c->url_count, &bytes, &size) !=
-            TERRANE_ERR_OK)
-            continue;
-        struct answer said = answer_of(bytes, size);
-        if (said.error == TERRANE_ERR_OK || answer.error == TERRANE_ERR_TIMED_OUT) answer = said;
-        if (said.error != TERRANE_ERR_OK) continue;
-        c->leader = at;
-        break;
-    }
+    struct answer answer = answer_ask(c, &w, &stop);
     writer_close(&w);
     return answer;
-}
-
-/* Refusals that pass by themselves: nobody leads yet, or nobody is there. */
-static bool passes(enum terrane_error error)
-{
-    return error == TERRANE_ERR_TIMED_OUT || error == TERRANE_ERR_NOT_READY;
 }
 
 static void print_progress(const char *server, const struct answer *answer, double seconds)
@@ -101,7 +60,7 @@ static struct answer drain(struct cluster *c, const char *server, uint64_t began
         bool news = answer.error != TERRANE_ERR_OK ? shown != UINT32_MAX - 1 : shown != answer.done.count;
         shown = answer.error != TERRANE_ERR_OK ? UINT32_MAX - 1 : answer.done.count;
         if (news) print_progress(server, &answer, (double)(loop_now_us() - began_us) / 1e6);
-        if (answer.error != TERRANE_ERR_OK && !passes(answer.error)) break;
+        if (answer.error != TERRANE_ERR_OK && !answer_passes(answer.error)) break;
         if (answer.error == TERRANE_ERR_OK && (!flags.wait || answer.done.count == 0)) break;
         if (loop_now_us() >= until_us) break;
         usleep(LOOK_US);

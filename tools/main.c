@@ -19,6 +19,10 @@ static const struct command {
     {"trace", "tells where an entity has been, and why it changed hands", command_trace},
     {"watch", "shows the frames of a part of the world as they are published", command_watch},
     {"drain", "moves a cell server's regions to others, so that it can be stopped", command_drain},
+    {"events", "shows what the coordinator decided, and why", command_events},
+    {"plan", "shows what the planner would do now, and why", command_plan},
+    {"move", "moves a region to another server", command_move},
+    {"pin", "keeps a region where it is", command_pin},
     {"ready", "asks a server whether it is ready, for health checks and scripts that wait", command_ready},
     {"agent", "keeps one process running and tells the coordinators at once when it dies", command_agent},
 };

@@ -55,7 +55,7 @@ void forge_close(struct forge *f);
 /* Parts of forge_message. */
 void forge_registry(struct forge *f, struct writer *w);
 void forge_standby(struct forge *f, struct writer *w, enum message_kind kind); /* STANDBY to RELEASE */
-void forge_admin(struct forge *f, struct writer *w, enum message_kind kind);   /* DEATH, DRAIN, DONE */
+void forge_admin(struct forge *f, struct writer *w, enum message_kind kind);   /* DEATH, DRAIN, EXPLAIN, PLACE, DONE */
 
 /* Fields, for the parts and for the harness's own choices. */
 struct entity_id forge_id(struct forge *f);

@@ -93,6 +93,14 @@ void forge_admin(struct forge *f, struct writer *w, enum message_kind kind)
         struct node_info info = forge_node(forge_real_node(f).v, ROLE_CELLSERVER);
         for (uint32_t i = 0; i < sizeof m.name; i++) m.name[i] = info.name[i];
         drain_encode(w, &m);
+    } else if (kind == MESSAGE_EXPLAIN) {
+        uint32_t what = input_byte(f->in);
+        explain_encode(w, &(struct explain){(enum explain_what)(what & 1), what >> 1});
+    } else if (kind == MESSAGE_PLACE) {
+        struct place m = {.what = (enum place_what)(input_byte(f->in) % 3), .leaf = {16 | (input_byte(f->in) & 15)}};
+        struct node_info info = forge_node(forge_real_node(f).v, ROLE_CELLSERVER);
+        for (uint32_t i = 0; m.what == PLACE_MOVE && i < sizeof m.name; i++) m.name[i] = info.name[i];
+        place_encode(w, &m);
     } else {
         done_encode(w, &(struct done){.count = input_byte(f->in), .text = "done"});
     }

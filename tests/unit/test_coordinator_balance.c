@@ -180,8 +180,127 @@ START_TEST(a_leader_that_has_heard_nothing_yet_moves_nothing)
 }
 END_TEST
 
+/* ---- what operators ask ---- */
+
+static enum terrane_error place(struct fixture *f, enum place_what what, struct quadkey leaf, const char *name,
+                                struct done *done)
+{
+    struct place m = {.what = what, .leaf = leaf};
+    struct fault fault = {0};
+    snprintf(m.name, sizeof m.name, "%s", name);
+    writer_clear(&f->message);
+    place_encode(&f->message, &m);
+    fixture_query(f, &f->message);
+    if (fault_decode(cursor_of(f->reply.data, f->reply.size), &fault) != TERRANE_ERR_OK)
+        return done_decode(cursor_of(f->reply.data, f->reply.size), done);
+    ck_assert_uint_gt(strlen(fault.text), 10);
+    return fault.error;
+}
+
+/* The answer's JSON. */
+static const char *explain(struct fixture *f, enum explain_what what, uint64_t since)
+{
+    static char text[1 << 20];
+    struct status status;
+    writer_clear(&f->message);
+    explain_encode(&f->message, &(struct explain){.what = what, .since = since});
+    fixture_query(f, &f->message);
+    ck_assert_int_eq(status_decode(cursor_of(f->reply.data, f->reply.size), &status), TERRANE_ERR_OK);
+    ck_assert_uint_lt(status.size, sizeof text);
+    memcpy(text, status.json, status.size);
+    text[status.size] = '\0';
+    return text;
+}
+
+START_TEST(an_operator_moves_a_leaf_and_pins_it_there)
+{
+    static struct fixture f;
+    struct done done;
+    open_with(&f, 2);
+    struct leaf_owner leaf = tester_leaf(servers[0], 0);
+    ck_assert(node_id_equal(leaf.primary, servers[0]->info.node));
+    ck_assert_int_eq(place(&f, PLACE_PIN, leaf.leaf, "", &done), TERRANE_ERR_OK);
+    ck_assert_int_eq(place(&f, PLACE_MOVE, leaf.leaf, "cell-2", &done), TERRANE_ERR_OK);
+    ck_assert_uint_eq(done.count, 1);
+    fixture_run(&f, 3000 * MS);
+    ck_assert(node_id_equal(tester_leaf(servers[0], 0).primary, servers[1]->info.node));
+    ck_assert_int_eq(place(&f, PLACE_MOVE, leaf.leaf, "cell-2", &done), TERRANE_ERR_OK);
+    ck_assert_uint_eq(done.count, 0);
+    join(&f, 2);
+    join(&f, 3);
+    fixture_run(&f, 60000 * MS); /* others go to the new ones */
+    ck_assert(node_id_equal(tester_leaf(servers[0], 0).primary, servers[1]->info.node));
+    ck_assert_uint_ge(leaves_of(&f, &servers[0]->map, servers[3]), 14);
+    fixture_close(&f);
+}
+END_TEST
+
+START_TEST(what_cannot_be_moved_is_refused_with_a_reason)
+{
+    static struct fixture f;
+    struct done done;
+    open_with(&f, 2);
+    struct quadkey leaf = tester_leaf(servers[0], 0).leaf;
+    ck_assert_int_eq(place(&f, PLACE_MOVE, leaf, "nobody", &done), TERRANE_ERR_CONFIG);
+    ck_assert_int_eq(place(&f, PLACE_MOVE, quadkey_child(leaf, 2), "cell-2", &done), TERRANE_ERR_CONFIG);
+    ck_assert_int_eq(place(&f, PLACE_PIN, quadkey_parent(leaf), "", &done), TERRANE_ERR_CONFIG);
+    (void)fixture_drain(&f, "cell-2");
+    ck_assert_int_eq(place(&f, PLACE_MOVE, leaf, "cell-2", &done), TERRANE_ERR_NOT_READY);
+    fixture_close(&f);
+}
+END_TEST
+
+START_TEST(each_move_and_promotion_is_explained_with_its_figures)
+{
+    static struct fixture f;
+    open_with(&f, 4);
+    join(&f, 4);
+    fixture_run(&f, 700 * MS);
+    const char *text = explain(&f, EXPLAIN_EVENTS, 0);
+    ck_assert_ptr_nonnull(strstr(text, "\"event\":\"assigned\""));
+    const char *move = strstr(text, "\"event\":\"move\"");
+    ck_assert_ptr_nonnull(move);
+    ck_assert_ptr_nonnull(strstr(move, "\"to\":\"cell-5\""));
+    ck_assert_ptr_nonnull(strstr(move, "\"from_part\":1.25"));
+    ck_assert_ptr_nonnull(strstr(move, "\"reason\":\"its server bears more than its share\""));
+    uint64_t last = strtoull(strstr(text, "\"last\":") + 7, NULL, 10);
+    ck_assert_uint_gt(last, 4);
+    fixture_run(&f, 10000 * MS);
+    text = explain(&f, EXPLAIN_EVENTS, last);
+    ck_assert_ptr_null(strstr(text, "\"event\":\"assigned\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"event\":\"promoted\""));
+    ck_assert_ptr_nonnull(strstr(explain(&f, EXPLAIN_EVENTS, UINT64_MAX), "\"events\":[]"));
+    fixture_close(&f);
+}
+END_TEST
+
+START_TEST(the_plan_says_what_would_be_done_and_does_nothing)
+{
+    static struct fixture f;
+    struct coordinator_options options = fixture_protected(2);
+    options.split_depth = 3;
+    fixture_open(&f, &options); /* without balance */
+    for (uint32_t i = 0; i < 2; i++) join(&f, i);
+    fixture_run(&f, 1000 * MS);
+    ck_assert_ptr_nonnull(strstr(explain(&f, EXPLAIN_PLAN, 0), "\"decisions\":[]"));
+    join(&f, 2);
+    fixture_run(&f, 5000 * MS);
+    uint64_t rev = fixture_stats(&f).rev;
+    const char *text = explain(&f, EXPLAIN_PLAN, 0);
+    ck_assert_ptr_nonnull(strstr(text, "\"event\":\"move\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"balance\":false"));
+    ck_assert_ptr_nonnull(strstr(text, "\"worst\":1.5"));
+    fixture_run(&f, 5000 * MS);
+    ck_assert_uint_eq(fixture_stats(&f).rev, rev);
+    ck_assert_uint_eq(leaves_of(&f, &servers[0]->map, servers[2]), 0);
+    fixture_close(&f);
+}
+END_TEST
+
 SUITE_MAIN("coordinator: balance", a_new_server_gets_its_share_within_ten_seconds, when_all_is_even_nothing_moves,
            after_deaths_the_leaves_are_spread_again, at_most_sixteen_leaves_are_on_their_way_at_a_time,
            a_target_that_dies_on_the_way_costs_nothing, a_target_that_does_not_get_level_is_given_up,
            a_source_that_dies_on_the_way_is_replaced_by_who_has_a_copy,
-           who_is_drained_gets_nothing_and_the_others_are_level, a_leader_that_has_heard_nothing_yet_moves_nothing)
+           who_is_drained_gets_nothing_and_the_others_are_level, a_leader_that_has_heard_nothing_yet_moves_nothing,
+           an_operator_moves_a_leaf_and_pins_it_there, what_cannot_be_moved_is_refused_with_a_reason,
+           each_move_and_promotion_is_explained_with_its_figures, the_plan_says_what_would_be_done_and_does_nothing)

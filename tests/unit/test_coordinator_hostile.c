@@ -237,7 +237,7 @@ START_TEST(status_is_json_that_names_servers_gateways_and_regions)
         "\"lapsed\":false,\"draining\":false}]",
         "\"gateways\":[{\"name\":\"gate\",\"node\":\"18446744073709551615\"",
         "\"regions\":[{\"quadkey\":\"00\",\"epoch\":1,\"server\":\"cell-1\",\"standby\":null,\"since\":1,"
-        "\"level\":false,\"feed_url\":\"tcp://127.0.0.1:102\",\"owned\":5}",
+        "\"level\":false,\"feed_url\":\"tcp://127.0.0.1:102\",\"owned\":5,\"pinned\":false,\"moving\":false}",
         "\"regions_left_off\":0}",
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

@@ -161,6 +161,26 @@ static void drain_of_nobody(struct writer *w)
 {
     drain_encode(w, &(struct drain){.name = ""});
 }
+static void place_nowhere(struct writer *w)
+{
+    place_encode(w, &(struct place){.what = PLACE_MOVE, .leaf = {16}});
+}
+static void place_pin_to_a_server(struct writer *w)
+{
+    place_encode(w, &(struct place){.what = PLACE_PIN, .leaf = {16}, .name = "cell-1"});
+}
+static void place_odd_quadkey(struct writer *w)
+{
+    place_encode(w, &(struct place){.what = PLACE_PIN, .leaf = {2}});
+}
+static void place_what_else(struct writer *w)
+{
+    place_encode(w, &(struct place){.what = (enum place_what)3, .leaf = {16}});
+}
+static void explain_what_else(struct writer *w)
+{
+    explain_encode(w, &(struct explain){.what = (enum explain_what)2});
+}
 static void drain_newline(struct writer *w)
 {
     drain_encode(w, &(struct drain){.name = "a\nb"});
@@ -222,6 +242,11 @@ START_TEST(a_field_out_of_its_range_is_refused_with_message_range)
         death_of_nobody,
         drain_of_nobody,
         drain_newline,
+        place_nowhere,
+        place_pin_to_a_server,
+        place_odd_quadkey,
+        place_what_else,
+        explain_what_else,
         registry_odd_quadkey,
         registry_without_since,
         registry_of_nobody,

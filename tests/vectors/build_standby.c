@@ -107,6 +107,26 @@ static void drain(struct writer *w)
     drain_encode(w, &(struct drain){.name = "cell-1"});
 }
 
+static void explain(struct writer *w)
+{
+    explain_encode(w, &(struct explain){.what = EXPLAIN_EVENTS, .since = 12});
+}
+
+static void explain_plan(struct writer *w)
+{
+    explain_encode(w, &(struct explain){.what = EXPLAIN_PLAN});
+}
+
+static void place(struct writer *w)
+{
+    place_encode(w, &(struct place){.what = PLACE_MOVE, .leaf = leaf, .name = "cell-2"});
+}
+
+static void place_pin(struct writer *w)
+{
+    place_encode(w, &(struct place){.what = PLACE_PIN, .leaf = leaf});
+}
+
 static void done(struct writer *w)
 {
     done_encode(w, &(struct done){.count = 3, .text = "3 leaves are still to be moved"});
@@ -124,6 +144,10 @@ const struct vector_case vector_cases_standby[] = {
     {"standby_end", "of leaf 03", VECTOR_MESSAGE, end},
     {"death", "of node 4660", VECTOR_MESSAGE, death},
     {"drain", "cell-1", VECTOR_MESSAGE, drain},
+    {"explain", "events after the twelfth", VECTOR_MESSAGE, explain},
+    {"explain", "the plan", VECTOR_MESSAGE, explain_plan},
+    {"place", "leaf 03 to cell-2", VECTOR_MESSAGE, place},
+    {"place", "leaf 03 stays where it is", VECTOR_MESSAGE, place_pin},
     {"done", "three leaves to go", VECTOR_MESSAGE, done},
     {0},
 };

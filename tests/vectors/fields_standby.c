@@ -125,6 +125,27 @@ static enum terrane_error drain_fields(struct cursor c, struct text *t)
     return error;
 }
 
+static enum terrane_error explain_fields(struct cursor c, struct text *t)
+{
+    struct explain m;
+    enum terrane_error error = explain_decode(c, &m);
+    if (error != TERRANE_ERR_OK) return error;
+    text_uint(t, "what", (uint64_t)m.what);
+    text_uint(t, "since", m.since);
+    return error;
+}
+
+static enum terrane_error place_fields(struct cursor c, struct text *t)
+{
+    struct place m;
+    enum terrane_error error = place_decode(c, &m);
+    if (error != TERRANE_ERR_OK) return error;
+    text_uint(t, "what", (uint64_t)m.what);
+    text_quadkey(t, "leaf", m.leaf);
+    text_str(t, "name", m.name, strlen(m.name));
+    return error;
+}
+
 static enum terrane_error done_fields(struct cursor c, struct text *t)
 {
     struct done m;
@@ -151,6 +172,10 @@ bool standby_fields(enum message_kind kind, struct cursor c, struct text *t, enu
         *error = death_fields(c, t);
     else if (kind == MESSAGE_DRAIN)
         *error = drain_fields(c, t);
+    else if (kind == MESSAGE_EXPLAIN)
+        *error = explain_fields(c, t);
+    else if (kind == MESSAGE_PLACE)
+        *error = place_fields(c, t);
     else if (kind == MESSAGE_DONE)
         *error = done_fields(c, t);
     else
