@@ -29,6 +29,7 @@ struct stand_told {
     struct result result;
     struct release release;
     struct standby_end end;
+    struct attached attached;
     struct unsubscribed unsubscribed;
     struct subscribe subscribe;
     struct standby_ack ack;
@@ -139,6 +140,7 @@ static inline void stand_take(void *context, struct cursor message, bool sure)
     case MESSAGE_OWNER: error = owner_decode(message, &told->owner); break;
     case MESSAGE_RESULT: error = result_decode(message, &told->result); break;
     case MESSAGE_RELEASE: error = release_decode(message, &told->release); break;
+    case MESSAGE_ATTACHED: error = attached_decode(message, &told->attached); break;
     case MESSAGE_STANDBY_END: error = standby_end_decode(message, &told->end); break;
     case MESSAGE_UNSUBSCRIBED: error = unsubscribed_decode(message, &told->unsubscribed); break;
     case MESSAGE_SUBSCRIBE: error = subscribe_decode(message, &told->subscribe); break;

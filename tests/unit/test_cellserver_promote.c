@@ -396,6 +396,26 @@ START_TEST(a_reader_who_comes_early_gets_its_snapshot_without_a_tick)
 }
 END_TEST
 
+START_TEST(a_reader_whose_feed_comes_up_after_the_promotion_gets_what_it_has_missed)
+{
+    open_rig();
+    s.feeds_stand = false;
+    level_with(stand_item(7, 0, 1000, 1000, 0));
+    subscribe_encode(&s.w, MESSAGE_SUBSCRIBE, &(struct subscribe){.stream = STREAM_REGION, .leaf = stand_leaf(0)});
+    stand_say(&s, STAND_GATEWAY, true);
+    stand_primary_dies(&s);
+    for (int i = 0; i < 3; i++) stand_tick(&s); /* frames that nobody hears */
+    uint32_t before = s.told[STAND_GATEWAY].count[MESSAGE_SNAPSHOT];
+    const struct event up = {.kind = EVENT_FEED_UP, .node = stand_node[STAND_GATEWAY], .feed = 0};
+    stand_step(&s, &up);
+    stand_tick(&s);
+    ck_assert_uint_eq(s.told[STAND_GATEWAY].count[MESSAGE_SNAPSHOT], before + 1);
+    ck_assert_uint_eq(s.told[STAND_GATEWAY].snapshot.epoch, s.map[0].since);
+    ck_assert_uint_eq(s.told[STAND_GATEWAY].snapshot_entities, 1);
+    stand_close(&s);
+}
+END_TEST
+
 START_TEST(a_reader_who_waited_for_a_leaf_that_went_elsewhere_is_told)
 {
     open_rig();
@@ -526,6 +546,7 @@ SUITE_MAIN("cellserver_promote", a_copy_whose_successor_was_not_level_in_time_is
            two_leaves_promoted_one_after_the_other_keep_one_entity, what_is_owned_here_under_a_higher_version_stays,
            what_is_owned_here_under_a_lower_version_goes_to_the_promoted_leaf,
            a_reader_who_comes_early_gets_its_snapshot_without_a_tick,
+           a_reader_whose_feed_comes_up_after_the_promotion_gets_what_it_has_missed,
            a_reader_who_waited_for_a_leaf_that_went_elsewhere_is_told, a_reader_may_wait_until_the_end,
            what_comes_before_the_release_is_done_after_it_in_order,
            nobody_is_told_that_an_entity_of_a_standby_leaf_is_unknown,
