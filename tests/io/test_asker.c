@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct loop *loop;
 static struct asker *asker;
@@ -137,6 +138,14 @@ START_TEST(answers_of_one_that_is_forgotten_are_not_told)
 }
 END_TEST
 
-SUITE_MAIN("asker", answers_come_with_the_node_and_tag_of_their_question,
-           one_that_does_not_answer_keeps_nobody_waiting_and_its_questions_are_bounded,
-           a_question_that_waits_is_not_asked_twice, answers_of_one_that_is_forgotten_are_not_told)
+/* Callers' sockets stay open (caller.h), so the process ends as those of the programs do. */
+int main(void)
+{
+    const TTest *const tests[] = {answers_come_with_the_node_and_tag_of_their_question,
+                                  one_that_does_not_answer_keeps_nobody_waiting_and_its_questions_are_bounded,
+                                  a_question_that_waits_is_not_asked_twice,
+                                  answers_of_one_that_is_forgotten_are_not_told};
+    int code = suite_run("asker", tests, sizeof tests / sizeof *tests);
+    fflush(stdout);
+    _exit(code);
+}
