@@ -182,10 +182,36 @@ uint32_t range_cells(const struct cell_range *range)
     return cells > UINT32_MAX ? UINT32_MAX : (uint32_t)cells;
 }
 
+/* Asks for the memory of a few cells ahead of a walk: slot, bucket and handles are three misses one after another, but
+ * those of different cells can be under way together. */
+static void range_fetch(const struct cellmap *map, const struct cell_range *range, uint32_t cells)
+{
+    enum { CELLS_MOST = 32 };
+    uint32_t homes[CELLS_MOST], count = 0;
+    if (cells > CELLS_MOST) return;
+    for (uint32_t z = range->first.z; z - range->first.z <= range->last.z - range->first.z; z++) {
+        for (uint32_t y = range->first.y; y - range->first.y <= range->last.y - range->first.y; y++) {
+            for (uint32_t x = range->first.x; x - range->first.x <= range->last.x - range->first.x; x++) {
+                homes[count] = home_of(map, (struct cell_name){x, y, z});
+                __builtin_prefetch(&map->slots[homes[count++]]);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t slot = map->slots[homes[i]];
+        if (slot) __builtin_prefetch(&map->buckets[slot - 1]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t slot = map->slots[homes[i]];
+        if (slot) __builtin_prefetch(map->buckets[slot - 1].handles);
+    }
+}
+
 void cell_walk_start(struct cell_walk *walk, const struct cellmap *map, const struct cell_range *range)
 {
     bool listed = range_cells(range) / 2 > map->high;
     *walk = (struct cell_walk){.map = map, .range = *range, .at = range->first, .listed = listed, .done = !map->used};
+    if (!listed && map->used) range_fetch(map, range, range_cells(range));
 }
 
 /* The next cell in the order of z, y, x. */
