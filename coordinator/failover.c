@@ -115,7 +115,8 @@ static void fail_over_dead(struct coordinator *c, uint32_t at, uint32_t primary,
 /* Who is not may be dead: nothing that somebody else still has depends on it then. */
 static bool heard_lately(const struct coordinator *c, uint32_t member)
 {
-    return c->now_us <= c->members[member].heard_us + c->options.lease_us / 2;
+    uint64_t beat_us = UINT64_C(1000000) / c->options.world.tick_hz;
+    return c->now_us <= c->members[member].heard_us + c->options.lease_us / 4 + beat_us;
 }
 
 static void fail_over_silent(struct coordinator *c, uint32_t at, uint32_t primary, uint32_t standby)
