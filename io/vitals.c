@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 static void count(struct metrics *m, const char *name, const char *labels, const char *help, uint64_t value)
@@ -77,6 +78,13 @@ void vitals_process(struct metrics *m)
         metrics_put(m, METRIC_COUNTER_US, "process_cpu_seconds_total", "", "CPU time of this process.",
                     seconds * 1000000u + (uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec);
     }
+    struct timespec now;
+    if (clock_gettime(CLOCK_REALTIME, &now) == 0)
+        metrics_put(m, METRIC_GAUGE_US, "terrane_clock_seconds", "", "This host's wall clock, to compare hosts by.",
+                    (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000);
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+        gauge(m, "process_max_fds", "Files and sockets that this process may open.", files.rlim_cur);
     FILE *statm = fopen("/proc/self/statm", "re");
     if (statm == NULL) return;
     char line[128];

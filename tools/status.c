@@ -1,6 +1,7 @@
 /* terrane status: what the coordinator and every cell server say of themselves, with rates. */
 #include "io/loop.h"
 #include "io/program.h"
+#include "tools/look.h"
 #include "tools/target.h"
 
 #include <inttypes.h>
@@ -45,21 +46,6 @@ static const struct config_field fields[] = {
              "code 1 if that does not come. Progress goes to stderr. 0: does not wait."},
 };
 
-/* What of one server two looks tell: both documents' counts. */
-struct sample {
-    uint64_t moves, handoffs, bytes, ticks, late;
-};
-
-static struct sample sample_of(const struct cluster_server *s)
-{
-    const struct document *d = &s->status;
-    return (struct sample){.moves = document_count(d, 0, "moves"),
-                           .handoffs = document_count(d, 0, "handoffs_in"),
-                           .bytes = document_count(d, 0, "frame_bytes"),
-                           .ticks = document_count(d, 0, "tick"),
-                           .late = document_count(d, 0, "ticks_late")};
-}
-
 /* What keeps the loss of any one server from being unnoticed. */
 struct exposure {
     uint64_t unowned, unprotected, unheard;
@@ -103,34 +89,21 @@ static bool wait_protected(struct cluster *c)
     }
 }
 
-static double rate(uint64_t before, uint64_t after, double seconds)
-{
-    return after > before ? (double)(after - before) / seconds : 0;
-}
-
-static const char *state_of(const struct cluster *c, const struct cluster_server *s)
-{
-    bool draining = document_bool(&c->map, s->listed, "draining");
-    if (document_bool(&c->map, s->listed, "lapsed")) return draining ? "lapsed, draining" : "lapsed";
-    if (document_bool(&c->map, s->listed, "silent")) return "silent";
-    return draining ? "draining" : "";
-}
-
 static void print_server(const struct cluster *c, const struct cluster_server *s, const struct sample *before,
                          double seconds)
 {
-    struct sample now = sample_of(s);
+    struct sample now = look_sample(s);
     printf("%-12s %6" PRIu64 " %8" PRIu64, s->name, document_count(&c->map, s->listed, "leaves"),
            document_count(&c->map, s->listed, "standby_leaves"));
     if (!s->answered) {
-        printf("  does not answer at %s  %s\n", s->query_url, state_of(c, s));
+        printf("  does not answer at %s  %s\n", s->query_url, look_state(c, s));
         return;
     }
     printf(" %8" PRIu64 " %8" PRIu64 " %9.0f %10.1f %9.1f %7.1f %9" PRIu64 " %6" PRIu64 "  %s\n",
            document_count(&s->status, 0, "owned"), document_count(&s->status, 0, "ghosts"),
-           rate(before->moves, now.moves, seconds), rate(before->handoffs, now.handoffs, seconds),
-           rate(before->bytes, now.bytes, seconds) / 1000, rate(before->ticks, now.ticks, seconds), now.late,
-           document_count(&s->status, 0, "gaps_open"), state_of(c, s));
+           look_rate(before->moves, now.moves, seconds), look_rate(before->handoffs, now.handoffs, seconds),
+           look_rate(before->bytes, now.bytes, seconds) / 1000, look_rate(before->ticks, now.ticks, seconds), now.late,
+           document_count(&s->status, 0, "gaps_open"), look_state(c, s));
 }
 
 static void print_feeds(const struct cluster *c)
@@ -234,14 +207,14 @@ static void print_json(const struct cluster *c, const struct sample *before, dou
     printf(",\"servers\":[");
     for (uint32_t i = 0; i < c->server_count; i++) {
         const struct cluster_server *s = &c->servers[i];
-        struct sample now = sample_of(s);
+        struct sample now = look_sample(s);
         printf("%s{\"name\":", i == 0 ? "" : ",");
         print_text(s->name);
         printf(
             ",\"answered\":%s,\"moves_per_s\":%.1f,\"handoffs_per_s\":%.1f,\"bytes_per_s\":%.1f,\"ticks_per_s\":%.2f",
-            s->answered ? "true" : "false", rate(before[i].moves, now.moves, seconds),
-            rate(before[i].handoffs, now.handoffs, seconds), rate(before[i].bytes, now.bytes, seconds),
-            rate(before[i].ticks, now.ticks, seconds));
+            s->answered ? "true" : "false", look_rate(before[i].moves, now.moves, seconds),
+            look_rate(before[i].handoffs, now.handoffs, seconds), look_rate(before[i].bytes, now.bytes, seconds),
+            look_rate(before[i].ticks, now.ticks, seconds));
         if (s->answered) {
             printf(",\"status\":");
             print_value(&s->status, 0);
@@ -266,7 +239,7 @@ int command_status(int argc, char **argv)
     uint32_t count = cluster.server_count;
     struct sample *before = calloc(count + 1, sizeof *before);
     if (before == NULL) program_fail(NAME, EXIT_NOT_HELD, "out of memory");
-    for (uint32_t i = 0; i < count; i++) before[i] = sample_of(&cluster.servers[i]);
+    for (uint32_t i = 0; i < count; i++) before[i] = look_sample(&cluster.servers[i]);
     usleep((useconds_t)(flags.interval * 1e6));
     target_refresh(NAME, &flags.target, &cluster);
     if (cluster.server_count != count) {
@@ -274,7 +247,7 @@ int command_status(int argc, char **argv)
         free(before);
         before = calloc(cluster.server_count + 1, sizeof *before);
         if (before == NULL) program_fail(NAME, EXIT_NOT_HELD, "out of memory");
-        for (uint32_t i = 0; i < cluster.server_count; i++) before[i] = sample_of(&cluster.servers[i]);
+        for (uint32_t i = 0; i < cluster.server_count; i++) before[i] = look_sample(&cluster.servers[i]);
     }
     double seconds = (double)(loop_now_us() - first_us) / 1e6;
     if (flags.target.json)

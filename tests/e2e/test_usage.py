@@ -39,6 +39,9 @@ with tempfile.TemporaryDirectory() as folder:
         (["watch", "r/0", "--for", "soon"], "soon"),
         (["watch", "r/0", "--for"], "--for"),
         (["ready", "--wait", "long"], "long"),
+        (["find"], "one entity's id"),
+        (["find", "-7"], "-7"),
+        (["trace", "0"], "\"0\" is no entity's id"),
         (["swim"], "swim"),
         ([], "Usage"),
     ]
