@@ -39,6 +39,8 @@ static struct rig rig;
 static struct tale tale;
 static uint32_t faults, tales;
 
+#define CALM_TICKS 100u
+
 #define COMPLAIN(...)                                                                                                  \
     do {                                                                                                               \
         if (faults++ < 40) {                                                                                           \
@@ -318,7 +320,9 @@ static uint32_t run(struct tale what)
     }
     check_games();
     if (!known) check_departure();
-    if (!all_calm()) COMPLAIN("it never gets calm"); /* word for a dead gateway is kept until its entities go */
+    /* Word for a dead gateway is kept until its entities go; orphans stay for two seconds. */
+    for (uint32_t i = 0; i < CALM_TICKS && !all_calm(); i++) death_ticks(&rig, 1);
+    if (!all_calm()) COMPLAIN("it never gets calm");
     death_close(&rig);
     return events;
 }
