@@ -462,7 +462,7 @@ void gateway_subject_tell(struct gateway *g, uint32_t subject);
 /* notify.c */
 void gateway_notify(struct gateway *g, const struct note *note, const void *bytes, size_t size);
 void gateway_notify_deliver(struct gateway *g);
-void gateway_notify_event(struct gateway *g, const struct event_told *event);
+void gateway_notify_event(struct gateway *g, struct node_id from, const struct event_told *event);
 void gateway_notify_close(struct gateway *g);
 
 /* watch.c */

@@ -43,7 +43,14 @@ static bool event_is_copy(struct gateway *g, const struct emit *emit, struct ent
     return false;
 }
 
-void gateway_notify_event(struct gateway *g, const struct event_told *event)
+/* A server that knows the observer's last life, but was not asked for the one that is to begin. */
+static bool event_is_old(const struct gateway *g, const struct own *own, struct node_id from)
+{
+    bool owner = own->peer != SLOT_NONE && node_id_equal(g->peers[own->peer].node, from);
+    return own->state == OWN_ENTERING && !owner && !node_id_equal(own->asked, from);
+}
+
+void gateway_notify_event(struct gateway *g, struct node_id from, const struct event_told *event)
 {
     struct note note = {.kind = NOTE_EVENT,
                         .code = event->emit.code,
@@ -54,7 +61,8 @@ void gateway_notify_event(struct gateway *g, const struct event_told *event)
     struct cursor observers = event->observers;
     while (entity_next(&observers, &note.id)) {
         note.slot = gateway_own_find(g, note.id);
-        if (note.slot == SLOT_NONE || g->own[note.slot].leaving || event_is_copy(g, &event->emit, note.id)) continue;
+        if (note.slot == SLOT_NONE || g->own[note.slot].leaving) continue;
+        if (event_is_old(g, &g->own[note.slot], from) || event_is_copy(g, &event->emit, note.id)) continue;
         if (g->callbacks.event == NULL) continue;
         if (!kept) writer_raw(&g->notes.bytes, event->emit.payload, event->emit.payload_size);
         kept = true;

@@ -223,7 +223,7 @@ static void deliver(void *context, struct cursor message, bool sure)
     } else if (error == TERRANE_ERR_OK && kind == MESSAGE_EVENT) {
         struct event_told event;
         error = event_told_decode(message, &event);
-        if (error == TERRANE_ERR_OK) gateway_notify_event(g, &event);
+        if (error == TERRANE_ERR_OK) gateway_notify_event(g, d->from, &event);
     } else if (error == TERRANE_ERR_OK && (kind == MESSAGE_SNAPSHOT || kind == MESSAGE_UNSUBSCRIBED)) {
         error = deliver_stream(g, d->from, kind, message);
     } else if (error == TERRANE_ERR_OK && kind == MESSAGE_MOVES_LOST) {

@@ -8,7 +8,8 @@
 _Static_assert(sizeof(struct claim) == 64, "a claim is a cache line");
 
 #define BIT(change) (1u << (change))
-#define MISSED_PART 8u /* of the time that all orphans have: a frame may still be on its way */
+/* Of the time that all orphans have: a lost frame is missed at the next one or a beat, and then asked for. */
+#define MISSED_PART 2u
 
 void directory_open(struct directory *d, const struct replica_listener *listener, uint64_t hold_us)
 {

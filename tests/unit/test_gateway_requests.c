@@ -139,6 +139,30 @@ static void leave_at_event(struct rig *rig, const struct told *told)
     if (told->kind == TOLD_EVENT) (void)!gateway_leave(rig->g, told->a, NULL);
 }
 
+START_TEST(who_enters_again_hears_nothing_of_its_last_life)
+{
+    struct rig rig = {0};
+    const uint64_t seven = 7;
+    rig_open_ready(&rig);
+    rig_enter(&rig, 7, 100, 100, 50, 0);
+    uint64_t request;
+    ck_assert_int_eq(gateway_leave(rig.g, 7, &request), TERRANE_ERR_OK);
+    rig_run(&rig, 3000);
+    rig_result(&rig, 0, request, 7, TERRANE_ERR_OK, 0);
+    const struct terrane_entity again = {.id = 7, .x = 7000, .y = 100, .radius = 50};
+    ck_assert_int_eq(gateway_enter(rig.g, &again, &request), TERRANE_ERR_OK);
+    rig_run(&rig, 3000); /* the ENTER went to server 1 */
+    told_of_event(&rig, 0, 60, 5, &seven, 1);
+    ck_assert_uint_eq(rig_told(&rig, TOLD_EVENT), 0);
+    struct enter enter;
+    ck_assert_int_eq(enter_decode(rig_cursor(rig_last(&rig.servers[1], MESSAGE_ENTER)), &enter), TERRANE_ERR_OK);
+    told_of_event(&rig, 1, 60, 6, &seven, 1);
+    rig_result(&rig, 1, request, 7, TERRANE_ERR_OK, enter.record.version);
+    ck_assert_uint_eq(rig_told(&rig, TOLD_EVENT), 1);
+    rig_close(&rig);
+}
+END_TEST
+
 START_TEST(who_leaves_at_an_event_hears_no_other)
 {
     struct rig rig = {0};
@@ -308,8 +332,8 @@ END_TEST
 
 SUITE_MAIN("gateway_requests", an_emit_goes_to_the_owner_of_the_place_and_again_if_it_was_not,
            emits_are_bounded_in_number_of_bytes_and_refused_beyond,
-           an_event_is_heard_once_by_each_observer_whoever_tells_it, who_leaves_at_an_event_hears_no_other,
-           a_query_merges_what_all_servers_of_the_shape_say,
+           an_event_is_heard_once_by_each_observer_whoever_tells_it, who_enters_again_hears_nothing_of_its_last_life,
+           who_leaves_at_an_event_hears_no_other, a_query_merges_what_all_servers_of_the_shape_say,
            a_query_asks_only_servers_whose_leaves_may_hold_what_it_seeks,
            a_query_that_fails_somewhere_tells_what_is_there_and_the_error,
            a_query_does_not_wait_for_servers_that_are_gone_or_never_were,
