@@ -158,11 +158,19 @@ static int milliseconds_until(uint64_t at_us, uint64_t now_us, int most_ms)
     return ms < (uint64_t)most_ms ? (int)ms : most_ms;
 }
 
+uint64_t agent_deaths(const struct agent *a)
+{
+    uint64_t deaths = 0;
+    for (uint32_t i = 0; i < a->count; i++) deaths += a->wards[i].deaths;
+    return deaths;
+}
+
 void agent_wait(struct agent *a, int fd, int timeout_ms)
 {
     struct pollfd fds[AGENT_WARDS + 2];
     nfds_t count = 0;
-    uint64_t next_us = step(a);
+    uint64_t deaths = agent_deaths(a), next_us = step(a);
+    if (agent_deaths(a) != deaths) return; /* the caller may not want it to be started again */
     fds[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
     fds[count++] = (struct pollfd){.fd = reports_fd(a->reports), .events = POLLIN};
     for (uint32_t i = 0; i < a->count; i++)
@@ -177,13 +185,6 @@ void agent_finish(struct agent *a, int timeout_ms)
     a->finishing = true;
     (void)step(a);
     while (reports_counts(a->reports).open > 0 && loop_now_us() < until_us) agent_wait(a, -1, 50);
-}
-
-uint64_t agent_deaths(const struct agent *a)
-{
-    uint64_t deaths = 0;
-    for (uint32_t i = 0; i < a->count; i++) deaths += a->wards[i].deaths;
-    return deaths;
 }
 
 const struct reports *agent_reports(const struct agent *a)

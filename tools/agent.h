@@ -47,7 +47,8 @@ struct ward *agent_add(struct agent *a, const struct ward_options *options);
 void agent_drop_last(struct agent *a);
 uint32_t agent_count(const struct agent *a);
 struct ward *agent_ward(struct agent *a, uint32_t index);
-/* Waits until somebody ends or something is due or `fd` (-1: none) is readable, at most timeout_ms; deals with it. */
+/* Waits until somebody ends or something is due or `fd` (-1: none) is readable, at most timeout_ms; deals with it. An
+ * end is seen by the caller before its restart is due. */
 void agent_wait(struct agent *a, int fd, int timeout_ms);
 /* The last deaths: goes on telling, for at most that long, and starts nobody. */
 void agent_finish(struct agent *a, int timeout_ms);
