@@ -6,8 +6,9 @@
 #include <string.h>
 
 #define STATE_ORDER    UINT32_C(0x7fffffff)
-#define GRACE_US       UINT64_C(9800000) /* an orphan stays at least so long, by a clock that is up to 2 % wrong */
-#define UNLISTED_US    UINT64_C(2000000) /* then nobody has it any more for so long: it has left */
+#define GRACE_US       UINT64_C(9800000)  /* an orphan stays at least so long, by a clock that is up to 2 % wrong */
+#define UNLISTED_US    UINT64_C(2000000)  /* then nobody has it any more for so long: it has left */
+#define ENTERING_US    UINT64_C(15000000) /* after a gateway's death no server holds an ENTER of it longer */
 #define BEYOND_LATE_US UINT64_C(15000000)
 
 static bool same(struct position a, struct position b)
@@ -167,6 +168,8 @@ static void judge_orphan(struct sim *sim, struct walker *w, const struct owned *
     if (early && w->orphan_sure && sim->plan.faults != FAULTS_BEYOND)
         sim_violation(sim, "lost: %llu is gone before its dead gateway's grace is over", (unsigned long long)w->id);
     if (w->unlisted_us + UNLISTED_US > sim->now_us) return;
+    /* Its ENTER was not answered: it may wait for the home of its id, and be granted while its session lasts. */
+    if (!w->orphan_sure && sim->now_us < w->orphaned_us + ENTERING_US) return;
     w->presence = ABSENT;
     w->left_us = sim->now_us;
 }
