@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """top and map in a terminal of their own: what they show, keys, another size, a clean end; and map's picture."""
+import codecs
 import fcntl
 import json
 import os
@@ -28,6 +29,7 @@ class Terminal:
 
     def __init__(self, rows, columns, *arguments, **environment):
         self.text = ""
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a read may end within a character
         self.screen = pyte.Screen(columns, rows)
         self.stream = pyte.ByteStream(self.screen)
         self.pid, self.master = pty.fork()
@@ -44,7 +46,7 @@ class Terminal:
             data = os.read(self.master, 65536)
         except OSError:
             return False
-        self.text += data.decode("utf-8", "replace")
+        self.text += self.decoder.decode(data)
         self.stream.feed(data)
         return bool(data)
 
