@@ -90,6 +90,13 @@ static enum terrane_error ask_leader(struct cluster *c, uint32_t timeout_ms)
     return answered < CLUSTER_URLS ? TERRANE_ERR_OK : error;
 }
 
+/* cell-2 before cell-10. */
+static int by_name(const void *a, const void *b)
+{
+    const struct cluster_server *x = a, *y = b;
+    return strverscmp(x->name, y->name);
+}
+
 enum terrane_error cluster_refresh(struct cluster *c, uint32_t timeout_ms)
 {
     drop_servers(c);
@@ -101,6 +108,7 @@ enum terrane_error cluster_refresh(struct cluster *c, uint32_t timeout_ms)
         c->servers[c->server_count++] = (struct cluster_server){
             .name = document_text(&c->map, at, "name"), .query_url = document_text(&c->map, at, "query"), .listed = at};
     }
+    if (c->server_count > 1) qsort(c->servers, c->server_count, sizeof *c->servers, by_name);
     return TERRANE_ERR_OK;
 }
 

@@ -50,8 +50,9 @@ enum terrane_error cluster_query_urls(const char *inbox_urls, char out[CLUSTER_U
 /* One query url or several, separated by commas; more than CLUSTER_URLS or LIMIT_URL: CHECK. */
 void cluster_open(struct cluster *c, const char *query_urls);
 void cluster_close(struct cluster *c);
-/* The STATUS of the coordinator that leads anew (or of one that answers, if none leads). Each is waited for at most
- * timeout_ms, half of it if there are others. Errors: those of query_status, CONFIG (the answer is no JSON). */
+/* The STATUS of the coordinator that leads anew (or of one that answers, if none leads); servers by name. Each is
+ * waited for at most timeout_ms, half of it if there are others. Errors: those of query_status, CONFIG (the answer is
+ * no JSON). */
 enum terrane_error cluster_refresh(struct cluster *c, uint32_t timeout_ms) TERRANE_MUST_CHECK;
 /* Also each server's; one that does not answer is left as not answered. */
 enum terrane_error cluster_refresh_all(struct cluster *c, uint32_t timeout_ms) TERRANE_MUST_CHECK;
