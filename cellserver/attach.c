@@ -15,6 +15,8 @@ static void change_hands(struct cellserver *cs, uint32_t at, struct node_id gate
 {
     struct entity *e = &cs->entities[at];
     send_result(cs, e->gateway, &(struct result){.id = e->id, .error = TERRANE_ERR_DETACHED, .version = e->version});
+    quota_give(cs, e->gateway);
+    quota_take(cs, gateway);
     e->gateway = gateway;
     e->enter_request = 0;
     e->position_sequence = e->state_sequence = e->radius_sequence = sequence;
@@ -61,6 +63,9 @@ bool command_attach(struct cellserver *cs, struct node_id gateway, uint32_t hops
         send_result(cs, gateway, &refusal);
     } else if (!has && m.former.v != 0 && !node_id_equal(e->gateway, m.former)) {
         refusal.error = TERRANE_ERR_DETACHED;
+        send_result(cs, gateway, &refusal);
+    } else if (!has && quota_refuses(cs, gateway)) {
+        refusal.error = TERRANE_ERR_LIMIT;
         send_result(cs, gateway, &refusal);
     } else {
         if (!has) change_hands(cs, at, gateway, m.sequence);

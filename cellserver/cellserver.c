@@ -35,6 +35,7 @@ void cellserver_close(struct cellserver *cs)
     registry_close(cs);
     survey_close(&cs->survey);
     history_close(&cs->history);
+    quota_close(cs);
     ownership_close(&cs->map);
     session_close(cs->coordinator.session);
     aoi_destroy(cs->aoi);
@@ -123,6 +124,7 @@ static void map_received(struct cellserver *cs, struct cursor message)
         handoff_sync(cs);
         handoff_retry_straying(cs);
         registry_sync(cs);
+        events_retell(cs);
         break;
     case OWNERSHIP_ASK:
         writer_clear(&cs->message);

@@ -22,6 +22,7 @@ struct cellserver_options {
     uint32_t beat_ticks;         /* a silent stream sends a beat after so many ticks; 0: 10 */
     uint32_t tick_hz;            /* until WELCOME tells the world's */
     uint32_t session_rate;       /* commands a second that a gateway may give (rate.c); 0: any */
+    uint32_t session_entities;   /* that a gateway may have here when it enters or attaches one more; 0: any */
     const char *aoi_index;       /* of the plane, of aoi_index_list; NULL: grid. Must outlive the server */
     bool unique_ids;             /* an ENTER asks its id's home first (proto/registry.h): no id lives twice */
 };
@@ -57,6 +58,7 @@ struct cellserver_stats {
     uint32_t replica_leaves, replicas, fenced, standby_waiting;
     uint64_t promotions, fences, standby_bytes;
     uint64_t refused_rate;    /* commands of gateways over options.session_rate */
+    uint64_t refused_entities; /* enters and attaches of gateways over options.session_entities */
     uint64_t replicas_broken; /* copies that did not follow their primary any more and were asked for anew */
 };
 void cellserver_stats(const struct cellserver *cs, struct cellserver_stats *out);

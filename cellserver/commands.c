@@ -47,7 +47,8 @@ static void answer_durable(struct cellserver *cs, uint32_t leaf, struct node_id 
     standby_wait_result(cs, leaf, gateway, &(struct result){.request = request, .id = id});
 }
 
-static enum terrane_error enter_leaf(const struct cellserver *cs, const struct entity_record *record, uint32_t *leaf)
+static enum terrane_error enter_leaf(struct cellserver *cs, struct node_id gateway, const struct entity_record *record,
+                                     uint32_t *leaf)
 {
     if (!world_contains(&cs->world, record->position)) return TERRANE_ERR_POSITION_OUTSIDE;
     if (record->radius > cs->world.radius_max) return TERRANE_ERR_RADIUS_TOO_LARGE;
@@ -56,7 +57,8 @@ static enum terrane_error enter_leaf(const struct cellserver *cs, const struct e
     if (owner == NULL || owner->primary.v == 0) return TERRANE_ERR_REGION_UNOWNED;
     *leaf = leaf_find(cs, owner->leaf);
     if (*leaf == NONE || !leaf_serves(cs, *leaf)) return TERRANE_ERR_NOT_OWNER;
-    return standby_room(cs, *leaf) ? TERRANE_ERR_OK : TERRANE_ERR_QUEUE_FULL;
+    if (!standby_room(cs, *leaf)) return TERRANE_ERR_QUEUE_FULL;
+    return quota_refuses(cs, gateway) ? TERRANE_ERR_LIMIT : TERRANE_ERR_OK;
 }
 
 static void enter_new(struct cellserver *cs, const struct enter *m, struct node_id gateway, uint32_t leaf)
@@ -126,7 +128,7 @@ static void enter(struct cellserver *cs, uint32_t peer, struct cursor message, u
     } else if (e != NULL && granted && e->version >= m.record.version) {
         result.error = TERRANE_ERR_ENTITY_EXISTS;
     } else {
-        result.error = enter_leaf(cs, &m.record, &leaf);
+        result.error = enter_leaf(cs, gateway, &m.record, &leaf);
         if (result.error == TERRANE_ERR_OK && !granted) {
             result.error = registry_claim(cs, &m, gateway, message);
             if (result.error == TERRANE_ERR_OK) return; /* goes on when the home has answered */

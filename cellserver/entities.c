@@ -153,6 +153,7 @@ void entity_join_leaf(struct cellserver *cs, uint32_t at, uint32_t leaf_at)
     e->ghost_slot = STREAM_SLOT_NONE;
     leaf->count++;
     cs->stats.owned++;
+    quota_take(cs, e->gateway);
     standby_note_put(cs, at);
     entity_update_strip(cs, at);
 }
@@ -169,6 +170,7 @@ void entity_part_leaf(struct cellserver *cs, uint32_t at, enum left_reason reaso
     e->leaf = NONE;
     leaf->count--;
     cs->stats.owned--;
+    quota_give(cs, e->gateway);
 }
 
 void entity_remove(struct cellserver *cs, uint32_t at)

@@ -12,7 +12,8 @@
  *   closing.c    BYE                                            main.c     the program
  *   status.c     STATUS as JSON                                 cellserver.c  step, tick, coordinator link
  *   survey.c     SURVEY: counts for maps, the latest hand-offs  history.c  TRACE: where an entity has been
- *   rate.c       how much a gateway may command                 metrics.c  numbers for scrapers, readiness */
+ *   rate.c       how much a gateway may command                 metrics.c  numbers for scrapers, readiness
+ *   quota.c      how many entities a gateway may have */
 #ifndef TERRANE_CELLSERVER_INTERNAL_H
 #define TERRANE_CELLSERVER_INTERNAL_H
 
@@ -20,6 +21,7 @@
 #include "cellserver/cellserver.h"
 #include "cellserver/formers.h"
 #include "cellserver/history.h"
+#include "cellserver/quota.h"
 #include "cellserver/registry.h"
 #include "cellserver/replica.h"
 #include "cellserver/survey.h"
@@ -225,10 +227,15 @@ struct forward_entry {
     uint64_t until_us;
 };
 
+#define EVENT_TOLD 16u
 struct recent_event {
     struct emit emit; /* payload: own copy */
     uint8_t *payload;
     uint64_t until_us;
+    /* It was emitted here: other servers that have been told. Where there are more, the last place is the latest's. */
+    bool ours;
+    struct node_id told[EVENT_TOLD];
+    uint32_t told_count;
 };
 
 /* An answer for a gateway that the map does not name here yet. */
@@ -297,6 +304,8 @@ struct cellserver {
     struct held_side held; /* leaves that we stand by for */
 
     struct registry_side registry;
+
+    struct quota_side quota;
 
     struct survey_side survey;
     struct history_side history;
@@ -486,6 +495,7 @@ void lookup_handle(struct cellserver *cs, uint32_t peer, struct cursor message);
 void event_emit(struct cellserver *cs, uint32_t peer, struct cursor message);
 void event_relay(struct cellserver *cs, struct cursor message);
 void event_tell_arrival(struct cellserver *cs, uint32_t index);
+void events_retell(struct cellserver *cs); /* after a map change */
 void events_expire(struct cellserver *cs);
 void query_lane(struct cellserver *cs, uint64_t token, struct cursor message);
 void queries_close(struct cellserver *cs);

@@ -16,7 +16,7 @@
 
 static struct flags {
     const char *coordinator, *listen, *advertise, *http, *host, *name, *node_id, *aoi;
-    uint64_t port_base, feeds, entities, capacity, session_rate;
+    uint64_t port_base, feeds, entities, capacity, session_rate, session_entities;
     uint32_t log_format, log_level;
 } flags;
 
@@ -107,6 +107,13 @@ static const struct config_field fields[] = {
      .max = 1000000,
      .help = "Commands a second that one gateway may give here (enters, states, radii, attaches), a second's worth at\n"
              "once; more are refused. 0: any."},
+    {.name = "session-entities",
+     .kind = CONFIG_UINT,
+     .value = &flags.session_entities,
+     .preset = "250000",
+     .min = 0,
+     .max = LIMIT_ENTITIES,
+     .help = "Entities that one gateway may have here: over that its enters and attaches are refused. 0: any."},
     {.name = "log-format",
      .kind = CONFIG_CHOICE,
      .value = &flags.log_format,
@@ -247,6 +254,7 @@ int main(int argc, char **argv)
                                          .entities = (uint32_t)flags.entities,
                                          .tick_hz = 20,
                                          .session_rate = (uint32_t)flags.session_rate,
+                                         .session_entities = (uint32_t)flags.session_entities,
                                          .aoi_index = flags.aoi,
                                          .unique_ids = true};
     program_identify(&options.info, flags.name[0] != '\0' ? flags.name : name, shell_urls(shell),

@@ -72,6 +72,7 @@ static void put_trouble(const struct cellserver_stats *s, struct metrics *m)
         {PREFIX "refused_total", "cause=\"malformed\"", refused, s->malformed},
         {PREFIX "refused_total", "cause=\"dropped\"", refused, s->dropped},
         {PREFIX "refused_total", "cause=\"rate\"", refused, s->refused_rate},
+        {PREFIX "refused_total", "cause=\"entities\"", refused, s->refused_entities},
         {PREFIX "forwarded_total", "", "Commands passed on to an entity's new server.", s->forwarded},
         {PREFIX "move_packets_lost_total", "", "Packets of moves that were lost on the way here.", s->moves_lost},
         {PREFIX "views_dropped_total", "", "View changes dropped for a gateway that did not take them.",

@@ -205,7 +205,7 @@ static void event_deliver(struct cellserver *cs, const struct emit *emit)
     }
 }
 
-static void event_remember(struct cellserver *cs, const struct emit *emit)
+static struct recent_event *event_remember(struct cellserver *cs, const struct emit *emit)
 {
     if (cs->event_count == EVENTS_KEPT) {
         free(cs->events[0].payload);
@@ -219,6 +219,16 @@ static void event_remember(struct cellserver *cs, const struct emit *emit)
     CHECK(recent->payload != NULL);
     if (emit->payload_size > 0) memcpy(recent->payload, emit->payload, emit->payload_size);
     recent->emit.payload = recent->payload;
+    return recent;
+}
+
+static bool event_is_known(const struct cellserver *cs, const struct emit *emit)
+{
+    for (uint32_t i = 0; i < cs->event_count; i++) {
+        const struct emit *known = &cs->events[i].emit;
+        if (known->request == emit->request && node_id_equal(known->origin, emit->origin)) return true;
+    }
+    return false;
 }
 
 void events_expire(struct cellserver *cs)
@@ -238,23 +248,45 @@ void event_tell_arrival(struct cellserver *cs, uint32_t at)
     }
 }
 
-static void relay_to_neighbours(struct cellserver *cs, const struct emit *emit)
+static bool event_meets(const struct cellserver *cs, const struct emit *emit, struct node_id node)
+{
+    for (uint32_t i = 0; i < cs->map.now.leaf_count; i++) {
+        const struct leaf_owner *leaf = &cs->map.now.leaves[i];
+        if (node_id_equal(leaf->primary, node) && quadkey_depth(leaf->leaf) <= cs->world.depth &&
+            square_meets_circle(quadkey_square(&cs->world, leaf->leaf), emit->position,
+                                (int64_t)emit->radius + cs->world.handoff_hysteresis))
+            return true;
+    }
+    return false;
+}
+
+static bool event_was_told(const struct recent_event *event, struct node_id node)
+{
+    for (uint32_t i = 0; i < event->told_count; i++)
+        if (node_id_equal(event->told[i], node)) return true;
+    return false;
+}
+
+/* To the servers of all leaves that the circle meets, once each. */
+static void event_relay_out(struct cellserver *cs, struct recent_event *event)
 {
     for (uint32_t at = 0; at < cs->peer_count; at++) {
-        struct peer *peer = &cs->peers[at];
-        if (!peer->used || peer->info.role != ROLE_CELLSERVER) continue;
-        bool meets = false;
-        for (uint32_t i = 0; i < cs->map.now.leaf_count && !meets; i++) {
-            const struct leaf_owner *leaf = &cs->map.now.leaves[i];
-            meets = node_id_equal(leaf->primary, peer->info.node) && quadkey_depth(leaf->leaf) <= cs->world.depth &&
-                    square_meets_circle(quadkey_square(&cs->world, leaf->leaf), emit->position,
-                                        (int64_t)emit->radius + cs->world.handoff_hysteresis);
-        }
-        if (!meets) continue;
+        const struct peer *peer = &cs->peers[at];
+        if (!peer->used || peer->info.role != ROLE_CELLSERVER || event_was_told(event, peer->info.node)) continue;
+        if (!event_meets(cs, &event->emit, peer->info.node)) continue;
         writer_clear(&cs->message);
-        emit_encode(&cs->message, MESSAGE_EVENT_RELAY, emit);
-        peer_send(cs, at, &cs->message, true);
+        emit_encode(&cs->message, MESSAGE_EVENT_RELAY, &event->emit);
+        if (!peer_send(cs, at, &cs->message, true)) continue;
+        if (event->told_count < EVENT_TOLD) event->told_count++;
+        event->told[event->told_count - 1] = peer->info.node;
     }
+}
+
+/* Who had a leaf may have died with the event unheard: its successor is told, too. */
+void events_retell(struct cellserver *cs)
+{
+    for (uint32_t i = 0; i < cs->event_count; i++)
+        if (cs->events[i].ours) event_relay_out(cs, &cs->events[i]);
 }
 
 void event_emit(struct cellserver *cs, uint32_t peer, struct cursor message)
@@ -278,9 +310,10 @@ void event_emit(struct cellserver *cs, uint32_t peer, struct cursor message)
     } else if (!may_ask(cs, peer)) {
         result.error = TERRANE_ERR_QUEUE_FULL;
     } else {
-        event_remember(cs, &emit);
+        struct recent_event *event = event_remember(cs, &emit);
+        event->ours = true;
         event_deliver(cs, &emit);
-        relay_to_neighbours(cs, &emit);
+        event_relay_out(cs, event);
     }
     command_result(cs, gateway, &result);
 }
@@ -292,7 +325,8 @@ void event_relay(struct cellserver *cs, struct cursor message)
         cs->stats.malformed++;
         return;
     }
-    event_remember(cs, &emit);
+    if (event_is_known(cs, &emit)) return;
+    (void)event_remember(cs, &emit);
     event_deliver(cs, &emit);
 }
 

@@ -52,6 +52,7 @@ static void put_counters(struct writer *w, const struct cellserver_stats *s)
     COUNTER(replica_leaves);
     COUNTER(replicas);
     COUNTER(refused_rate);
+    COUNTER(refused_entities);
     COUNTER(replicas_broken);
     COUNTER(promotions);
 #undef COUNTER

@@ -139,7 +139,8 @@ bool terrane_world(const struct terrane *t, struct terrane_world *out); /* false
  * other; order is kept per entity. Common errors: NOT_READY, ENTITY_NONE, ENTITY_UNKNOWN (not entered here), LIMIT. */
 
 /* Errors: also ENTITY_EXISTS (of this session, until its leave is done), POSITION_INVALID, POSITION_OUTSIDE,
- * RADIUS_TOO_LARGE (or negative, or not a number), STATE_TOO_LARGE. `done` may also say ENTITY_EXISTS (of another). */
+ * RADIUS_TOO_LARGE (or negative, or not a number), STATE_TOO_LARGE. `done` may also say ENTITY_EXISTS (of another) or
+ * LIMIT (a server takes no more of this session: its --session-entities). */
 enum terrane_error terrane_enter(struct terrane *t, const struct terrane_entity *entity,
                                  uint64_t *request) TERRANE_MUST_CHECK;
 /* No answer: the last of several moves in a tick wins. Errors: also POSITION_INVALID, POSITION_OUTSIDE. */
@@ -154,7 +155,7 @@ enum terrane_error terrane_leave(struct terrane *t, uint64_t id, uint64_t *reque
  * and may not command it any more. Servers keep the entities of a dead gateway for 10 s. With `done` its position,
  * state, radius and so on are known (terrane_get), and it is as if it had been entered here; until then other commands
  * for it are refused with NOT_READY. Errors: also ENTITY_EXISTS (of this session). `done` may also say ENTITY_UNKNOWN
- * (in nobody's hands). */
+ * (in nobody's hands), LIMIT (as for enter). */
 enum terrane_error terrane_attach(struct terrane *t, uint64_t id, uint64_t *request) TERRANE_MUST_CHECK;
 /* Tells every observer within `radius` of the place once, in that layer. Errors: also POSITION_INVALID,
  * POSITION_OUTSIDE, RADIUS_TOO_LARGE, STATE_TOO_LARGE (payload). */

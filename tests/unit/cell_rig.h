@@ -15,7 +15,7 @@
 #define RIG_SERVERS 2
 
 static bool rig_unique_ids;       /* of servers that are opened: ENTERs ask their ids' homes */
-static uint32_t rig_session_rate; /* likewise */
+static uint32_t rig_session_rate, rig_session_entities; /* likewise */
 
 static const struct node_id rig_coordinator = {100}, rig_gateway = {200};
 
@@ -255,6 +255,7 @@ static inline void rig_open(struct rig *rig, const struct world *world)
                                                                        .coordinator_url = "tcp://127.0.0.1:7070",
                                                                        .entities = 2048,
                                                                        .session_rate = rig_session_rate,
+                                                                       .session_entities = rig_session_entities,
                                                                        .unique_ids = rig_unique_ids});
         rig->coordinator[i] = session_open(&(struct session_options){.self = rig_coordinator, .peer = rig_node(i)});
         rig->gateway[i] = session_open(&(struct session_options){.self = rig_gateway, .peer = rig_node(i)});

@@ -15,6 +15,8 @@
 
 enum stand_peer { STAND_COORDINATOR, STAND_GATEWAY, STAND_PRIMARY, STAND_THIRD, STAND_PEERS };
 
+static uint32_t stand_session_entities; /* of servers that are opened; 0: any number */
+
 #define STAND_SELF     ((struct node_id){300})
 #define STAND_LEASE_US UINT64_C(250000)
 #define STAND_TICK_US  UINT64_C(50000)
@@ -302,7 +304,10 @@ static inline void stand_open(struct stand *s, const struct world *world)
     info.node = STAND_SELF;
     snprintf(info.name, sizeof info.name, "self");
     s->server = cellserver_open(
-        &(struct cellserver_options){.info = info, .coordinator_url = "tcp://127.0.0.1:7070", .entities = 16384});
+        &(struct cellserver_options){.info = info,
+                                     .coordinator_url = "tcp://127.0.0.1:7070",
+                                     .entities = 16384,
+                                     .session_entities = stand_session_entities});
     for (int peer = 0; peer < STAND_PEERS; peer++) {
         s->session[peer] = session_open(&(struct session_options){.self = stand_node[peer], .peer = STAND_SELF});
     }

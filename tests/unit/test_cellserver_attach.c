@@ -166,9 +166,35 @@ START_TEST(a_gateway_that_is_named_again_in_time_keeps_them)
 }
 END_TEST
 
+START_TEST(an_attach_over_the_gateways_quota_is_refused_and_what_it_had_stays_as_it_was)
+{
+    stand_session_entities = 1;
+    open_with(other_gateway, NODE_NONE);
+    struct enter enter = {.request = 8, .sequence = 1};
+    enter.record = (struct entity_record){.id = {8}, .version = 1000, .position = {1000, 1000, 0}};
+    enter_encode(&s.w, &enter);
+    stand_say(&s, STAND_GATEWAY, true);
+    ck_assert_int_eq(told()->result.error, TERRANE_ERR_OK);
+    attach(100, 7, NODE_NONE);
+    ck_assert_uint_eq(told()->result.id.v, 7);
+    ck_assert_int_eq(told()->result.error, TERRANE_ERR_LIMIT);
+    ck_assert_uint_eq(told()->count[MESSAGE_ATTACHED], 0);
+    stand_tick(&s);
+    leave_encode(&s.w, &(struct leave){.request = 9, .sequence = 2, .id = {8}});
+    stand_say(&s, STAND_GATEWAY, true);
+    attach(101, 7, NODE_NONE);
+    ck_assert_uint_eq(told()->count[MESSAGE_ATTACHED], 1);
+    attach(101, 7, NODE_NONE); /* its own by now: asks for no more */
+    ck_assert_uint_eq(told()->count[MESSAGE_ATTACHED], 2);
+    stand_close(&s);
+    stand_session_entities = 0;
+}
+END_TEST
+
 SUITE_MAIN("cellserver_attach", who_attaches_hears_all_of_it_and_is_its_gateway_from_then_on,
            a_repeated_attach_is_answered_and_changes_nothing, an_attach_is_done_when_the_standby_has_it,
            an_attach_that_names_a_former_gateway_takes_nothing_from_another,
            the_former_gateway_hears_that_it_has_it_no_more,
            a_gateway_that_the_map_names_no_more_has_its_entities_for_its_grace,
-           a_gateway_that_is_named_again_in_time_keeps_them)
+           a_gateway_that_is_named_again_in_time_keeps_them,
+           an_attach_over_the_gateways_quota_is_refused_and_what_it_had_stays_as_it_was)
