@@ -80,6 +80,33 @@ void metrics_put(struct metrics *m, enum metric_kind kind, const char *name, con
     metrics_set(m, metrics_register(m, kind, name, labels, help), value);
 }
 
+static bool begins(const struct metric *series, const char *prefix)
+{
+    return strncmp(series->name, prefix, strlen(prefix)) == 0;
+}
+
+void metrics_zero(struct metrics *m, const char *prefix)
+{
+    for (uint32_t i = 0; i < m->count; i++) {
+        struct metric *series = &m->items[i];
+        if (!begins(series, prefix)) continue;
+        series->value = 0;
+        memset(series->counts, 0, sizeof series->counts);
+    }
+}
+
+void metrics_sum(struct metrics *into, const struct metrics *from, const char *prefix)
+{
+    for (uint32_t i = 0; i < from->count; i++) {
+        const struct metric *series = &from->items[i];
+        if (!begins(series, prefix)) continue;
+        struct metric_id id = metrics_register(into, series->kind, series->name, series->labels, series->help);
+        struct metric *sum = &into->items[id.v - 1];
+        sum->value += series->value;
+        for (uint32_t bucket = 0; bucket <= METRIC_BUCKETS; bucket++) sum->counts[bucket] += series->counts[bucket];
+    }
+}
+
 struct metric_id metrics_histogram(struct metrics *m, const char *name, const char *help)
 {
     return metrics_register(m, METRIC_HISTOGRAM_US, name, "", help);

@@ -44,6 +44,11 @@ uint64_t metrics_get(const struct metrics *m, struct metric_id id);
 void metrics_put(struct metrics *m, enum metric_kind kind, const char *name, const char *labels, const char *help,
                  uint64_t value);
 
+/* Sets the series whose names begin so to 0. */
+void metrics_zero(struct metrics *m, const char *prefix);
+/* Adds the series of `from` whose names begin so to those of `into`: of several parts of a process. */
+void metrics_sum(struct metrics *into, const struct metrics *from, const char *prefix);
+
 /* A histogram of durations in buckets of at most METRIC_BUCKETS[i] microseconds. Registering it twice gives the same
  * id. metrics_observe allocates nothing. */
 #define METRIC_BUCKETS 14u

@@ -60,6 +60,8 @@ enum terrane_error gateway_attach(struct gateway *g, uint64_t id, uint64_t *requ
 size_t gateway_view(const struct gateway *g, uint64_t observer, uint64_t *ids, size_t room);
 bool gateway_get(const struct gateway *g, uint64_t id, struct terrane_entity *out);
 void gateway_stats(const struct gateway *g, struct terrane_stats *out);
+struct metrics;
+void gateway_metrics(const struct gateway *g, struct metrics *m); /* adds the same for scrapers */
 
 /* For checkers: ready, all requests answered, nothing queued or unacknowledged, every watched leaf level, no pair that
  * waits for data, no own entity whose new owner's whole view is still to come. */

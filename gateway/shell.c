@@ -3,8 +3,10 @@
 #include "common/check.h"
 #include "common/geometry.h"
 #include "common/urls.h"
+#include "gateway/collect.h"
 #include "gateway/core.h"
 #include "io/program.h"
+#include "io/vitals.h"
 
 #include <math.h>
 #include <poll.h>
@@ -275,4 +277,29 @@ bool terrane_get(const struct terrane *t, uint64_t id, struct terrane_entity *ou
 void terrane_stats(const struct terrane *t, struct terrane_stats *out)
 {
     gateway_stats(t->core, out);
+}
+
+void gateway_collect(struct terrane *const *sessions, size_t count, struct metrics *out)
+{
+    metrics_zero(out, "terrane_gateway_");
+    metrics_zero(out, "terrane_io_");
+    for (size_t i = 0; i < count; i++) {
+        gateway_metrics(sessions[i]->core, out);
+        metrics_sum(out, shell_metrics(sessions[i]->shell), "terrane_io_");
+    }
+    vitals_process(out);
+}
+
+size_t terrane_metrics(struct terrane *const *sessions, size_t count, char *text, size_t room)
+{
+    struct metrics metrics = {0};
+    struct metrics_text rendered = {0};
+    gateway_collect(sessions, count, &metrics);
+    metrics_prometheus(&metrics, &rendered);
+    size_t size = rendered.size, kept = size < room ? size : room == 0 ? 0 : room - 1;
+    if (kept > 0) memcpy(text, rendered.data, kept);
+    if (room > 0) text[kept] = '\0';
+    metrics_text_close(&rendered);
+    metrics_close(&metrics);
+    return size;
 }

@@ -44,6 +44,7 @@ static void metrics_asked(void *context, const struct http_request *request, str
     out->type = "text/plain; version=0.0.4; charset=utf-8";
     metrics_prometheus(&p->metrics, &p->text);
     writer_raw(out->body, p->text.data, p->text.size);
+    if (p->options.shell == NULL) return;
     metrics_prometheus(shell_metrics(p->options.shell), &p->text);
     writer_raw(out->body, p->text.data, p->text.size);
 }
@@ -73,7 +74,7 @@ static enum terrane_error open_http(const struct probe_options *o, struct http *
 {
     char host[LIMIT_URL], address[LIMIT_URL + 8];
     uint16_t port;
-    struct ev_loop *loop = loop_ev(shell_loop(o->shell));
+    struct ev_loop *loop = loop_ev(o->shell == NULL ? o->loop : shell_loop(o->shell));
     if (strcmp(o->address, PROBE_AUTO) != 0) return http_open(loop, o->address, out, fault, room);
     enum terrane_error error = http_open(loop, o->automatic, out, fault, room);
     if (error != TERRANE_ERR_ADDRESS || !address_split(o->automatic, host, &port)) return error;

@@ -25,7 +25,8 @@ struct probe_options {
     const char *program, *version;
     const char *address;   /* HOST:PORT, PROBE_AUTO or PROBE_NONE */
     const char *automatic; /* what PROBE_AUTO is: HOST:PORT; if it is taken, any port of that host */
-    struct shell *shell;   /* not embedded */
+    struct shell *shell;   /* not embedded: its loop serves, its numbers are told, too */
+    struct loop *loop;     /* instead, of a program whose core has all there is to tell */
     struct probe_core core;
 };
 

@@ -1,6 +1,8 @@
 /* terrane bots: a swarm gateway that checks what it is told. */
 #include "common/geometry.h"
+#include "gateway/collect.h"
 #include "io/loop.h"
+#include "io/probe.h"
 #include "io/program.h"
 #include "tools/command.h"
 #include "tools/recording_files.h"
@@ -16,7 +18,7 @@
 #define SECOND_US    UINT64_C(1000000)
 
 static struct flags {
-    const char *coordinator, *query, *listen, *crowds;
+    const char *coordinator, *query, *listen, *crowds, *http;
     uint64_t bots, seed, gateways, events, queries, states, churn, window, patience;
     double seconds, calm_every, radius, speed, band;
     uint32_t workload, updates;
@@ -171,6 +173,12 @@ static const struct config_field fields[] = {
      .value = &flags.deaths,
      .preset = "0",
      .help = "Servers may die meanwhile: questions that fail in a calm are asked again, nothing else is forgiven."},
+    {.name = "http",
+     .kind = CONFIG_TEXT,
+     .value = &flags.http,
+     .preset = PROBE_NONE,
+     .unit = "HOST:PORT",
+     .help = "Where /metrics, /healthz and /readyz of the bots' gateways are served; none: nowhere."},
     {.name = "json",
      .kind = CONFIG_BOOL,
      .value = &flags.json,
@@ -318,13 +326,54 @@ static void print_result(const struct trial *t)
            questions_counts(s->questions)->failed, s->churned, t->end.promotions - t->begin.promotions);
 }
 
+/* What is served over HTTP: a loop of its own, polled while the swarm runs. */
+
+static struct swarm *served; /* NULL: not open yet */
+
+static void collect(const void *core, struct metrics *m)
+{
+    struct terrane *sessions[SWARM_GATEWAYS];
+    (void)core;
+    for (uint32_t i = 0; served != NULL && i < served->options.gateways; i++) sessions[i] = served->gates[i].session;
+    gateway_collect(sessions, served == NULL ? 0 : served->options.gateways, m);
+}
+
+static const char *unready(const void *core)
+{
+    (void)core;
+    for (uint32_t i = 0; served != NULL && i < served->options.gateways; i++)
+        if (!terrane_is_ready(served->gates[i].session)) return "a session does not know the world yet";
+    return served == NULL || served->stays == NULL ? "the bots are not in the world yet" : NULL;
+}
+
+/* NULL: none is wanted. */
+static struct loop *open_http(void)
+{
+    struct loop *loop;
+    struct http *http;
+    char fault[320];
+    if (strcmp(flags.http, PROBE_NONE) == 0) return NULL;
+    if (loop_open(&(struct loop_handlers){0}, false, &loop) != TERRANE_ERR_OK)
+        program_fail(NAME, EXIT_MISSING, "%s", terrane_error_text(TERRANE_ERR_MEMORY));
+    struct probe_options options = {.program = "terrane-bots",
+                                    .version = TERRANE_VERSION,
+                                    .address = flags.http,
+                                    .automatic = "127.0.0.1:0",
+                                    .loop = loop,
+                                    .core = {.collect = collect, .unready = unready}};
+    if (probe_open(&options, &http, fault, sizeof fault) != TERRANE_ERR_OK)
+        program_fail(NAME, EXIT_USAGE, "--http: %s", fault);
+    fprintf(stderr, "http %s\n", http_url(http));
+    return loop;
+}
+
 /* Ids that another seed's bots do not have: the seed's hash above, a bot's number below. */
 static uint64_t first_id(void)
 {
     return (dice_mix(flags.seed + 1) >> 34) << 32 | 1;
 }
 
-static struct swarm *open_swarm(const struct recording *recording)
+static struct swarm *open_swarm(const struct recording *recording, struct loop *loop)
 {
     struct swarm *s;
     struct swarm_options options = {.coordinator_url = flags.coordinator,
@@ -338,6 +387,7 @@ static struct swarm *open_swarm(const struct recording *recording)
                                     .states_per_s = (uint32_t)flags.states,
                                     .churn_per_s = (uint32_t)flags.churn,
                                     .stop = &stop,
+                                    .loop = loop,
                                     .crowd = {.recording = recording,
                                               .workload = (enum crowd_workload)flags.workload,
                                               .speed = flags.speed,
@@ -345,6 +395,7 @@ static struct swarm *open_swarm(const struct recording *recording)
                                               .seed = flags.seed}};
     enum terrane_error error = swarm_open(&options, &s);
     if (error != TERRANE_ERR_OK) program_fail(NAME, EXIT_USAGE, "%s", s->fault);
+    served = s;
     error = swarm_ready(s, 30000);
     if (error == TERRANE_ERR_CLOSED) program_fail(NAME, EXIT_NOT_HELD, "stopped before the cluster was ready");
     if (error != TERRANE_ERR_OK)
@@ -353,6 +404,7 @@ static struct swarm *open_swarm(const struct recording *recording)
     if (error != TERRANE_ERR_OK) {
         char fault[sizeof s->fault];
         memcpy(fault, s->fault, sizeof fault);
+        served = NULL;
         swarm_close(s); /* who got in leaves again */
         program_fail(NAME, EXIT_NOT_HELD, "the bots did not get into the world: %s (%s)%s", terrane_error_text(error),
                      fault, error == TERRANE_ERR_ENTITY_EXISTS ? "; are other bots of this --seed there?" : "");
@@ -369,7 +421,8 @@ int command_bots(int argc, char **argv)
     struct cluster cluster;
     cluster_open(&cluster, command_query_urls(NAME, flags.coordinator, flags.query));
     struct recording recording = read_crowds();
-    struct trial trial = {.swarm = open_swarm(&recording),
+    struct loop *loop = open_http();
+    struct trial trial = {.swarm = open_swarm(&recording, loop),
                           .cluster = &cluster,
                           .window_ms = (uint32_t)flags.window,
                           .patience_ms = (uint32_t)flags.patience,
@@ -384,6 +437,7 @@ int command_bots(int argc, char **argv)
     else
         printf("%s\n", holds ? "all that was checked holds" : "something is wrong: see above");
     fflush(stdout);
+    served = NULL;
     swarm_close(trial.swarm);
     trial_close(&trial);
     cluster_close(&cluster);

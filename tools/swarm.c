@@ -14,6 +14,7 @@
 #define ENTER_OPEN     2000u /* enters that wait for an answer */
 #define EVENT_RADIUS_M 30.0
 #define EVENT_CODE     7u
+#define SERVE_MS       50
 
 static void note_fault(struct swarm *s, const char *what, uint64_t id, const char *why)
 {
@@ -95,7 +96,7 @@ static void on_done(void *context, uint64_t request, enum terrane_operation oper
         note_fault(s, operation == TERRANE_ENTER ? "the enter" : "a request", id, terrane_error_text(error));
     if (operation != TERRANE_ENTER) return;
     s->entered += error == TERRANE_ERR_OK;
-    s->refused += error != TERRANE_ERR_OK;
+    if (error != TERRANE_ERR_OK && s->refused++ == 0) s->refusal = error;
 }
 
 static void on_found(void *context, uint64_t request, const struct terrane_entity *entities, size_t count)
@@ -273,7 +274,7 @@ enum terrane_error swarm_enter(struct swarm *s, uint32_t timeout_ms)
     uint32_t given = 0;
     while (s->entered < s->options.bots) {
         if (*s->options.stop) return TERRANE_ERR_CLOSED;
-        if (s->refused > 0) return TERRANE_ERR_ENTITY_EXISTS;
+        if (s->refused > 0) return s->refusal;
         if (loop_now_us() >= until_us) {
             snprintf(s->fault, sizeof s->fault, "only %u of %u bots were let in in time", s->entered, s->options.bots);
             return TERRANE_ERR_TIMED_OUT;
@@ -440,6 +441,8 @@ void swarm_run(struct swarm *s, uint64_t until_us)
         uint64_t next_us = s->moving && s->tick_due_us < until_us ? s->tick_due_us : until_us;
         now_us = loop_now_us();
         int wait_ms = next_us > now_us ? (int)((next_us - now_us + 999) / 1000) : 0;
+        if (s->options.loop != NULL) loop_poll(s->options.loop);
+        if (s->options.loop != NULL && wait_ms > SERVE_MS) wait_ms = SERVE_MS;
         if (poll(fds, s->options.gateways, wait_ms) <= 0) continue;
         for (uint32_t i = 0; i < s->options.gateways; i++)
             if (fds[i].revents != 0) terrane_dispatch(s->gates[i].session);

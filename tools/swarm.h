@@ -26,6 +26,7 @@ struct swarm_options {
     uint32_t events_per_s, states_per_s;
     uint32_t churn_per_s;      /* bots that leave the world and enter it again */
     const volatile bool *stop; /* set by a signal: swarm_run returns early */
+    struct loop *loop;         /* polled while the swarm runs; NULL: none */
 };
 
 /* Where a bot stands in its life. */
@@ -59,6 +60,7 @@ struct swarm {
     uint64_t entities_lost;        /* errors that say so, be it that they were entered again */
     bool moving;
     double event_debt, state_debt, churn_debt; /* parts of one that are due */
+    enum terrane_error refusal;                /* why the first enter was refused */
     char fault[320];                           /* the first error that a session or request told */
 };
 

@@ -1,5 +1,5 @@
 /* A complete gateway on a plain poll loop: WALKERS players walk at the middle of the world for SECONDS.
- * Usage: gateway_poll COORDINATOR_URL [WALKERS [SECONDS [FIRST_ID]]] */
+ * Usage: gateway_poll COORDINATOR_URL [WALKERS [SECONDS [FIRST_ID [METRICS_FILE]]]] */
 #include "walkers.h"
 
 #include <poll.h>
@@ -19,7 +19,7 @@ static int64_t now_ms(void)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "usage: gateway_poll COORDINATOR_URL [WALKERS [SECONDS [FIRST_ID]]]\n");
+        fprintf(stderr, "usage: gateway_poll COORDINATOR_URL [WALKERS [SECONDS [FIRST_ID [METRICS_FILE]]]]\n");
         return 2;
     }
     struct walkers walkers = {.count = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 10,
@@ -44,6 +44,7 @@ int main(int argc, char **argv)
         step += STEP_MS;
     }
     walkers_report(&walkers);
+    if (argc > 5) walkers_write_metrics(&walkers, argv[5]);
     bool well = walkers.entered == walkers.count;
     terrane_close(walkers.world);
     return well ? 0 : 1;

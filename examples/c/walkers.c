@@ -95,3 +95,12 @@ void walkers_report(const struct walkers *walkers)
            walkers->entered, walkers->sees, walkers->unsees, walkers->updates, stats.handoffs, stats.servers,
            stats.gaps);
 }
+
+void walkers_write_metrics(const struct walkers *walkers, const char *path)
+{
+    /* A game's own server answers GET /metrics with this; a file suits the textfile collector of a node exporter. */
+    static char text[32768];
+    size_t size = terrane_metrics(&walkers->world, 1, text, sizeof text);
+    FILE *file = size < sizeof text ? fopen(path, "w") : NULL;
+    if (file == NULL || fputs(text, file) < 0 || fclose(file) != 0) fprintf(stderr, "%s is not written\n", path);
+}

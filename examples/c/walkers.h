@@ -19,5 +19,6 @@ void walkers_listen(struct walkers *walkers, struct terrane_options *options);
 /* A step of `step_s` seconds: moves everybody and sends it. */
 void walkers_walk(struct walkers *walkers, double step_s);
 void walkers_report(const struct walkers *walkers);
+void walkers_write_metrics(const struct walkers *walkers, const char *path);
 
 #endif

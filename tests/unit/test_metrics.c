@@ -104,6 +104,26 @@ START_TEST(a_histogram_counts_what_is_at_most_each_bound)
 }
 END_TEST
 
+START_TEST(sums_of_several_parts_begin_from_zero_each_time)
+{
+    struct metrics part = {0}, sum = {0};
+    metrics_put(&part, METRIC_COUNTER, "io_sent_total", "", "Sent.", 3);
+    metrics_put(&part, METRIC_COUNTER, "other_total", "", "Other.", 5);
+    metrics_put(&sum, METRIC_GAUGE, "ready", "", "Ready.", 1);
+    for (int scrape = 0; scrape < 2; scrape++) {
+        metrics_zero(&sum, "io_");
+        metrics_sum(&sum, &part, "io_");
+        metrics_sum(&sum, &part, "io_");
+    }
+    ck_assert_uint_eq(sum.count, 2); /* "other" is not asked for */
+    struct metric_id sent = metrics_register(&sum, METRIC_COUNTER, "io_sent_total", "", "Sent.");
+    ck_assert_uint_eq(metrics_get(&sum, sent), 6);
+    ck_assert_uint_eq(metrics_get(&sum, metrics_register(&sum, METRIC_GAUGE, "ready", "", "Ready.")), 1);
+    metrics_close(&part);
+    metrics_close(&sum);
+}
+END_TEST
+
 SUITE_MAIN("metrics", series_of_one_name_stand_together_with_one_help, registering_twice_finds_the_same_series,
            an_empty_registry_renders_empty, durations_are_rendered_in_seconds,
-           a_histogram_counts_what_is_at_most_each_bound)
+           a_histogram_counts_what_is_at_most_each_bound, sums_of_several_parts_begin_from_zero_each_time)
