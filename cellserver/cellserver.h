@@ -57,9 +57,9 @@ struct cellserver_stats {
      * primary; what standbys were told; answers that wait for a standby. */
     uint32_t replica_leaves, replicas, fenced, standby_waiting;
     uint64_t promotions, fences, standby_bytes;
-    uint64_t refused_rate;    /* commands of gateways over options.session_rate */
+    uint64_t refused_rate;     /* commands of gateways over options.session_rate */
     uint64_t refused_entities; /* enters and attaches of gateways over options.session_entities */
-    uint64_t replicas_broken; /* copies that did not follow their primary any more and were asked for anew */
+    uint64_t replicas_broken;  /* copies that did not follow their primary any more and were asked for anew */
 };
 void cellserver_stats(const struct cellserver *cs, struct cellserver_stats *out);
 struct metrics;

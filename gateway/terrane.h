@@ -187,9 +187,9 @@ struct terrane_stats {
 void terrane_stats(const struct terrane *t, struct terrane_stats *out);
 
 /* The sums over the sessions of this process, their traffic and drops by cause, CPU time and memory, in Prometheus's
- * text format: what the game's own server answers to GET /metrics. /readyz is terrane_is_ready of each, /healthz that the
- * loop turns. Fills text up to room with a NUL behind it; returns the whole size, and where that is not below room, what
- * was filled is cut: call again with more. Some 8 KB; not for each tick. */
+ * text format: what the game's own server answers to GET /metrics. /readyz is terrane_is_ready of each, /healthz that
+ * the loop turns. Fills text up to room with a NUL behind it; returns the whole size, and where that is not below room,
+ * what was filled is cut: call again with more. Some 8 KB; not for each tick. */
 size_t terrane_metrics(struct terrane *const *sessions, size_t count, char *text, size_t room);
 
 #ifdef __cplusplus

@@ -14,7 +14,7 @@
 
 #define RIG_SERVERS 2
 
-static bool rig_unique_ids;       /* of servers that are opened: ENTERs ask their ids' homes */
+static bool rig_unique_ids;                             /* of servers that are opened: ENTERs ask their ids' homes */
 static uint32_t rig_session_rate, rig_session_entities; /* likewise */
 
 static const struct node_id rig_coordinator = {100}, rig_gateway = {200};

@@ -303,11 +303,10 @@ static inline void stand_open(struct stand *s, const struct world *world)
     struct node_info info = stand_info(STAND_THIRD);
     info.node = STAND_SELF;
     snprintf(info.name, sizeof info.name, "self");
-    s->server = cellserver_open(
-        &(struct cellserver_options){.info = info,
-                                     .coordinator_url = "tcp://127.0.0.1:7070",
-                                     .entities = 16384,
-                                     .session_entities = stand_session_entities});
+    s->server = cellserver_open(&(struct cellserver_options){.info = info,
+                                                             .coordinator_url = "tcp://127.0.0.1:7070",
+                                                             .entities = 16384,
+                                                             .session_entities = stand_session_entities});
     for (int peer = 0; peer < STAND_PEERS; peer++) {
         s->session[peer] = session_open(&(struct session_options){.self = stand_node[peer], .peer = STAND_SELF});
     }
