@@ -81,6 +81,21 @@ static void help(const struct config *c, struct page *p)
         c->operands != NULL ? " " : "", c->operands != NULL ? c->operands : "", c->summary);
     for (size_t i = 0; i < c->field_count; i++) add_field(p, &c->fields[i]);
     add(p, "  %-28s Shows this text.\n  %-28s Shows the version.\n", "--help", "--version");
+    add(p, "  %-28s Lists the flags with their kinds and choices, for completion.\n", "--flags");
+}
+
+/* For completion by a shell: a flag a line, its kind, its choices. */
+static void list_flags(const struct config *c, struct page *p)
+{
+    for (size_t i = 0; i < c->field_count; i++) {
+        const struct config_field *f = &c->fields[i];
+        bool file = f->unit != NULL && (strcmp(f->unit, "FILE") == 0 || strcmp(f->unit, "DIR") == 0);
+        const char *kind = f->kind == CONFIG_BOOL ? "bool" : f->kind == CONFIG_CHOICE ? "choice" : "value";
+        add(p, "--%s %s", f->name, file ? "file" : kind);
+        for (size_t k = 0; f->kind == CONFIG_CHOICE && f->choices[k] != NULL; k++) add(p, " %s", f->choices[k]);
+        add(p, "\n");
+    }
+    add(p, "--help bool\n--version bool\n--flags bool\n");
 }
 
 /* Values */
@@ -281,6 +296,10 @@ enum config_outcome config_read(const struct config *config, int argc, char *con
     out->text[0] = '\0';
     if (is_word(argc, argv, "--help")) {
         help(config, &p);
+        return CONFIG_SHOW;
+    }
+    if (is_word(argc, argv, "--flags")) {
+        list_flags(config, &p);
         return CONFIG_SHOW;
     }
     if (is_word(argc, argv, "--version")) {

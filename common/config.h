@@ -45,7 +45,7 @@ struct config {
 
 enum config_outcome {
     CONFIG_GO,   /* all values are filled */
-    CONFIG_SHOW, /* --help or --version: print the text to stdout, exit 0 */
+    CONFIG_SHOW, /* --help, --version or --flags: print the text to stdout, exit 0 */
     CONFIG_BAD,  /* print the text to stderr, exit 2 */
 };
 

@@ -58,6 +58,11 @@ int main(int argc, char **argv)
         printf("terrane %s\n", TERRANE_VERSION);
         return EXIT_WELL;
     }
+    if (argc >= 2 && strcmp(argv[1], "--flags") == 0) {
+        for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) puts(commands[i].name);
+        puts("--help\n--version");
+        return EXIT_WELL;
+    }
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;

@@ -21,7 +21,7 @@ static struct flags {
 } flags;
 
 static const struct config_field fields[] = {
-    TARGET_URL_FIELDS(flags.target),
+    TARGET_FIELDS(flags.target, "2000", "One JSON object a message."),
     {.name = "for",
      .kind = CONFIG_DOUBLE,
      .value = &flags.seconds,
@@ -35,11 +35,6 @@ static const struct config_field fields[] = {
      .value = &flags.count,
      .preset = "0",
      .help = "Ends after so many messages; 0: any number."},
-    {.name = "json",
-     .kind = CONFIG_BOOL,
-     .value = &flags.target.json,
-     .preset = "0",
-     .help = "One JSON object a message."},
 };
 
 static volatile bool stop;
@@ -63,7 +58,7 @@ static bool meets(const char *quadkey, const char *wanted)
 /* Feeds of whoever owns a region that is asked for; again from time to time, as owners and servers change. */
 static void dial_all(struct tap *tap, struct cluster *c, const char *prefix)
 {
-    enum terrane_error error = cluster_refresh(c, CLUSTER_PATIENCE_MS);
+    enum terrane_error error = cluster_refresh(c, (uint32_t)flags.target.patience);
     if (error != TERRANE_ERR_OK) {
         fprintf(stderr, "%s: no status from %s: %s\n", NAME, c->query_url, terrane_error_text(error));
         return;

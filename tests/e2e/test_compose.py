@@ -4,6 +4,7 @@ off and scaled in turn (TERRANE_COMPOSE_ACTS: how often, 24 if not given; TERRAN
 doubled, no view wrong in any calm, and nothing is left behind.
 
 Where no Docker engine answers it says so and is skipped (exit code 77)."""
+import collections
 import json
 import os
 import random
@@ -23,6 +24,10 @@ STILL_S = 0.8
 PROJECT = f"terrane-test-{os.getpid()}"
 QUERIES = "tcp://coordinator-1:7071,tcp://coordinator-2:7071"
 COORDINATORS = ["coordinator-1", "coordinator-2"]
+ROUND = ["kill cellserver", "crash cellserver", "kill coordinator", "kill redis", "kill cellserver", "crash coordinator",
+         "crash cellserver"]
+KINDS = [*ROUND, "cut cellserver", *ROUND, "stop cellserver"]
+done = collections.Counter()  # (how, what)
 
 
 def output(*command, timeout=600, **options):
@@ -99,7 +104,7 @@ def await_healthy(services):
             await_condition(f"{name} healthy", lambda: state(name, ".State.Health.Status") == "healthy", 60)
 
 
-# What happens to the cluster. Each returns how many servers' ends it was.
+# What happens to the cluster.
 
 def kill_container(name):
     output("docker", "kill", name)
@@ -135,9 +140,7 @@ def incarnation(name):
 
 
 def act(number, dice):
-    kind = ["kill cellserver", "crash cellserver", "kill coordinator", "kill redis", "kill cellserver",
-            "crash coordinator", "crash cellserver", "stop cellserver" if number % 16 > 8 else "cut cellserver"][number % 8]
-    how, what = kind.split()
+    how, what = KINDS[number % len(KINDS)].split()
     service = dice.choice(COORDINATORS) if what == "coordinator" else what
     name = dice.choice(containers(service))
     before = incarnation(name) if what == "cellserver" else None
@@ -149,7 +152,7 @@ def act(number, dice):
         await_condition(f"{name} back among the servers",
                         lambda: incarnation(name) not in ([None] if how == "cut" else [None, before]), 40)
     await_settled(f"{how} {name}")
-    return what == "cellserver" and how in ("kill", "crash")
+    done[how, what] += 1
 
 
 def check_confined():
@@ -186,7 +189,8 @@ def cluster_survives():
     bots = run_bots()
     await_condition("moving bots", lambda: " moves/s" in bots_said(bots)[1], 60)
     say(f"{BOTS} bots move")
-    ends = sum(act(number, dice) for number in range(ACTS))
+    for number in range(ACTS):
+        act(number, dice)
 
     compose("up", "-d", "--no-recreate", "--scale", "cellserver=6")
     await_condition("six servers", lambda: len([one for one in servers() if not one["silent"]]) == 6, 60)
@@ -210,7 +214,12 @@ def cluster_survives():
     check(code == ("0" if result["blinks"] == 0 else "1"), f"the bots ended with {code}")
     check(result["entities"] == BOTS, f"{result['entities']} entities")
     check(result["calms"] >= ACTS / 8, f"only {result['calms']} calms")
-    check(result["failovers"] > 0 and ends >= ACTS / 4, f"{ends} ends, {result['failovers']} regions changed hands")
+    kills = sum(times for (how, _), times in done.items() if how in ("kill", "crash"))
+    ends = done["kill", "cellserver"] + done["crash", "cellserver"]
+    say(f"{kills} kills, {ends} of them of cell servers, {done['cut', 'cellserver']} cuts, {done['stop', 'cellserver']} stops")
+    check(kills >= min(20, ACTS * 5 // 6), f"only {kills} kills: {done}")
+    check(all(done[how, what] > 0 for how, what in {tuple(kind.split()) for kind in KINDS[:ACTS]}), f"not all was done: {done}")
+    check(result["failovers"] >= ends, f"{ends} ends, {result['failovers']} regions changed hands")
 
 
 def take_down(failed):
