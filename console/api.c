@@ -125,6 +125,7 @@ static void answer_live(struct console *c, const struct http_request *request, u
         console_want_leader(c, now_us);
         json_key(json, "leader_http"), json_text(json, c->leader_http);
     }
+    json_key(json, "consoles"), consoles_write(&c->options.consoles, json);
     json_key(json, "events"), journal_write(&c->journal, event, most, json);
     json_key(json, "event"), json_uint(json, c->journal.line_count);
     put_crossings(c, crossing, most, json);

@@ -281,17 +281,15 @@ void console_note(struct console *c, enum log_level level, const char *line, siz
     if (level >= LOG_INFO) journal_note(&c->journal, console_wall_ms(), level, line, size);
 }
 
-/* The browser runs nothing and loads nothing but what comes from here. */
 static void send_file(void *context, const struct http_request *request, struct http_answer *out)
 {
-    const struct console_file *file = context;
+    const struct page *page = context;
     (void)request;
-    out->type = file->type;
+    out->type = page->file->type;
     out->header = "Content-Security-Policy";
-    out->value =
-        "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-    out->page = file->bytes;
-    out->page_size = file->size;
+    out->value = page->console->policy;
+    out->page = page->file->bytes;
+    out->page_size = page->file->size;
 }
 
 enum terrane_error console_open(const struct console_options *options, struct console **out)
@@ -306,9 +304,13 @@ enum terrane_error console_open(const struct console_options *options, struct co
         return TERRANE_ERR_MEMORY;
     }
     http_route(options->http, &(struct http_route){.path = "/api/", .handle = console_api, .context = c});
-    for (const struct console_file *file = console_files; file->path != NULL; file++)
+    consoles_policy(&options->consoles, c->policy);
+    for (uint32_t i = 0; console_files[i].path != NULL; i++) {
+        CHECK(i < PAGES_MAX);
+        c->pages[i] = (struct page){.console = c, .file = &console_files[i]};
         http_route(options->http,
-                   &(struct http_route){.path = file->path, .handle = send_file, .context = (void *)(uintptr_t)file});
+                   &(struct http_route){.path = console_files[i].path, .handle = send_file, .context = &c->pages[i]});
+    }
     *out = c;
     return TERRANE_ERR_OK;
 }

@@ -8,6 +8,7 @@
 #ifndef TERRANE_CONSOLE_CONSOLE_H
 #define TERRANE_CONSOLE_CONSOLE_H
 
+#include "console/consoles.h"
 #include "coordinator/coordinator.h"
 #include "io/http.h"
 #include "io/shell.h"
@@ -19,6 +20,7 @@ struct console_options {
     struct http *http; /* gets the console's routes */
     struct coordinator *coordinator;
     struct world world;
+    struct consoles consoles; /* of all coordinators, this one or not; none: unknown */
 };
 
 /* Errors: MEMORY. */

@@ -46,6 +46,15 @@ struct find {
     struct position position;
 };
 
+#define PAGES_MAX 16u
+/* page.c: the files of the page; `path` NULL behind the last. */
+struct console_file {
+    const char *path, *type;
+    const unsigned char *bytes;
+    size_t size;
+};
+extern const struct console_file console_files[];
+
 struct console {
     struct console_options options;
     struct asker *asker;
@@ -60,6 +69,11 @@ struct console {
     char leader_http[LIMIT_URL]; /* of another that leads; "" not known */
     struct node_id leader;
     uint64_t leader_asked_us, started_ms;
+    char policy[CONSOLES_POLICY];
+    struct page {
+        const struct console *console;
+        const struct console_file *file;
+    } pages[PAGES_MAX];
 };
 
 /* console.c */
@@ -74,13 +88,5 @@ void console_want_leader(struct console *c, uint64_t now_us);
 
 /* api.c */
 void console_api(void *console, const struct http_request *request, struct http_answer *out);
-
-/* page.c: the files of the page; `path` NULL behind the last. */
-struct console_file {
-    const char *path, *type;
-    const unsigned char *bytes;
-    size_t size;
-};
-extern const struct console_file console_files[];
 
 #endif

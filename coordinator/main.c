@@ -15,7 +15,7 @@
 #define PROGRAM "terrane-coordinator"
 
 static struct flags {
-    const char *inbox, *query, *feed, *advertise, *http, *http_advertise, *name, *world, *leaves;
+    const char *inbox, *query, *feed, *advertise, *http, *http_advertise, *consoles, *name, *world, *leaves;
     const char *redis, *redis_user, *redis_password, *sentinel_user, *sentinel_password;
     bool storeless, standbys, balance;
     double cell_size, origin_x, origin_y, radius_max, hysteresis, handoff_hysteresis, z_range;
@@ -63,6 +63,13 @@ static const struct config_field fields[] = {
      .preset = "",
      .unit = "URL",
      .help = "Where browsers reach this coordinator's console, if not there; another one's page links to it."},
+    {.name = "consoles",
+     .kind = CONFIG_TEXT,
+     .value = &flags.consoles,
+     .preset = "",
+     .unit = "URL",
+     .help = "Where browsers reach all coordinators' consoles, separated by commas: a page goes on at another one when "
+             "its own is gone."},
     {.name = "name",
      .kind = CONFIG_TEXT,
      .value = &flags.name,
@@ -423,6 +430,10 @@ static const char *open_http(struct shell *shell, struct coordinator *core, cons
     if (http == NULL) return "";
     struct console_options console = {
         .loop = loop_ev(shell_loop(shell)), .http = http, .coordinator = core, .world = *world};
+    if (!consoles_parse(flags.consoles, &console.consoles))
+        program_fail(PROGRAM, EXIT_USAGE,
+                     "--consoles: \"%.200s\" is no list of at most %u urls like http://localhost:7080", flags.consoles,
+                     CONSOLES_MAX);
     if (console_open(&console, &listeners->console) != TERRANE_ERR_OK)
         program_fail(PROGRAM, EXIT_NOT_HELD, "no memory for the console");
     coordinator_show_console(core, flags.http_advertise[0] != '\0' ? flags.http_advertise : http_url(http));

@@ -117,7 +117,10 @@ static enum MHD_Result send_answer(struct http *h, struct MHD_Connection *connec
     add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
     add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     add_header(response, "X-Content-Type-Options", "nosniff");
-    if (strncmp(answer->type, "text/html", 9) == 0) add_header(response, "Content-Security-Policy", PAGE_POLICY);
+    /* Two policies would both have to allow what a page does: one that brings its own has only that. */
+    bool own = answer->header != NULL && strcmp(answer->header, "Content-Security-Policy") == 0;
+    if (!own && strncmp(answer->type, "text/html", 9) == 0)
+        add_header(response, "Content-Security-Policy", PAGE_POLICY);
     if (answer->header != NULL) add_header(response, answer->header, answer->value);
     enum MHD_Result result = MHD_queue_response(connection, answer->status, response);
     MHD_destroy_response(response);

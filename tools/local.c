@@ -1,5 +1,7 @@
 #include "tools/local.h"
 
+#include "tools/cluster.h"
+
 #include "common/check.h"
 #include "io/loop.h"
 #include "tools/places.h"
@@ -150,7 +152,8 @@ static uint16_t http_ports(const struct local *l, uint16_t port)
     return first + count > port && first < port + taken ? (uint16_t)(port + taken) : first;
 }
 
-static struct ward *start_coordinator(struct local *l, uint32_t index, uint32_t port, uint32_t http)
+static struct ward *start_coordinator(struct local *l, uint32_t index, uint32_t port, uint32_t http,
+                                      const char *consoles)
 {
     const struct local_options *o = &l->options;
     char *name = o->coordinators == 1 ? text("coordinator") : text("coordinator-%u", index + 1);
@@ -158,6 +161,7 @@ static struct ward *start_coordinator(struct local *l, uint32_t index, uint32_t 
                     text("--inbox=tcp://127.0.0.1:%u", port),
                     text("--name=%s", name),
                     text("--http=127.0.0.1:%u", http),
+                    text("--consoles=%s", consoles),
                     text("--redis=%s", l->redis_address),
                     text("--expect-servers=%" PRIu64, o->servers),
                     text("--depth=%" PRIu64, o->depth),
@@ -176,11 +180,16 @@ static struct ward *start_coordinator(struct local *l, uint32_t index, uint32_t 
 static bool start_coordinators(struct local *l, uint16_t port)
 {
     uint16_t http = http_ports(l, port);
+    char consoles[CLUSTER_URLS_TEXT] = "";
+    for (uint32_t i = 0; i < l->options.coordinators; i++) {
+        size_t used = strlen(consoles);
+        snprintf(consoles + used, sizeof consoles - used, "%shttp://127.0.0.1:%u", i > 0 ? "," : "", http + i);
+    }
     l->inboxes[0] = l->queries[0] = '\0';
     for (uint32_t i = 0; i < l->options.coordinators; i++) {
         add_url(l->inboxes, sizeof l->inboxes, port + i * PORTS_EACH);
         add_url(l->queries, sizeof l->queries, port + i * PORTS_EACH + 1);
-        l->coordinators[i] = start_coordinator(l, i, port + i * PORTS_EACH, http + i);
+        l->coordinators[i] = start_coordinator(l, i, port + i * PORTS_EACH, http + i, consoles);
         if (l->coordinators[i] == NULL) return false;
     }
     for (uint32_t i = 0; i < l->options.coordinators; i++)

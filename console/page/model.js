@@ -6,6 +6,7 @@ const PALETTE = {
 };
 const MAX_EVENTS = 400;
 const LIVE_MS = 250, RETRY_MS = 500, SECOND_MS = 1000, SURVEY_MS = 500;
+const GONE_MS = 8000; // a coordinator that is started again is back before
 
 export const model = {
   world: null,       // constants; x and y of `origin`, `side` in metres
@@ -16,7 +17,7 @@ export const model = {
   byNode: new Map(), // node id -> name, also of servers that are gone
   events: [], crossings: [],
   survey: null,      // the last picture of entities
-  connected: false, stale: true, instance: null, leaderHttp: '', failing: 0,
+  connected: false, stale: true, instance: null, leaderHttp: '', consoles: [], failing: 0,
   handoffsPerS: 0,
 };
 
@@ -187,6 +188,7 @@ function takeLive(live) {
   seen = { event: live.event, crossing: live.crossing };
   model.leads = live.leads;
   model.leaderHttp = live.leader_http ?? '';
+  model.consoles = live.consoles ?? [];
   if (live.events.length > 0) {
     model.events.push(...live.events);
     model.events.splice(0, Math.max(0, model.events.length - MAX_EVENTS));
@@ -237,8 +239,23 @@ export async function entity(id) { return get('entity?id=' + id); }
 
 export function pause(ms) { return new Promise(done => setTimeout(done, ms)); }
 
+// Another coordinator's page, when this one's has been gone for long: the first that answers, whatever it says. What
+// follows is that one's to tell; the address keeps what is looked at.
+async function moveOn() {
+  for (const url of model.consoles) {
+    if (url === location.origin) continue;
+    try {
+      await fetch(url + '/healthz', { mode: 'no-cors', cache: 'no-store', signal: AbortSignal.timeout(1000) });
+      location.replace(url + '/' + location.hash);
+      return true;
+    } catch { /* not there either */ }
+  }
+  return false;
+}
+
 export async function run() {
   surveys();
+  let heard = performance.now();
   for (;;) {
     if (document.hidden) { await pause(LIVE_MS); continue; }
     const began = performance.now();
@@ -246,10 +263,12 @@ export async function run() {
       await turn();
       if (!model.connected) { model.connected = true; tell('connected'); }
       model.failing = 0;
+      heard = performance.now();
       await pause(Math.max(30, LIVE_MS - (performance.now() - began)));
     } catch (error) {
       model.failing++;
       if (model.connected && model.failing > 1) { model.connected = false; tell('disconnected', String(error)); }
+      if (performance.now() - heard > GONE_MS && await moveOn()) return;
       await pause(RETRY_MS / 2);
     }
   }

@@ -92,6 +92,11 @@ class Cluster:
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as children:
             return [int(pid) for pid in children.read().split()]
 
+    def line(self, argument):
+        """The command line of the child that has that word on it."""
+        with open(f"/proc/{self.child(argument)}/cmdline", encoding="utf-8") as line:
+            return line.read().split("\0")
+
     def find(self, argument):
         """The child with that word on its command line; 0: none."""
         for pid in self.children():

@@ -5,8 +5,10 @@ its coordinator's restart without a reload, and stays smooth with 1,000 leaves a
 Usage: test_console.py BUILD [--picture FILE]     --picture: makes the README's picture instead, of 6,000 bots"""
 import json
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import time
 import urllib.request
 
@@ -124,6 +126,25 @@ def names_the_one_that_leads(url):
     check(not await_condition("the leader's console in the other's answer", other, 15)["leads"], "two coordinators lead")
 
 
+def goes_on_at_another_when_its_own_is_gone(cluster, run_dir):
+    """The coordinator whose page it is dies for good: the page finds the one that leads now, and keeps what it follows."""
+    urls = [f"http://127.0.0.1:{arg.rsplit(':', 1)[1]}" for name in ("coordinator-1", "coordinator-2")
+            for arg in cluster.line(f"--name={name}") if arg.startswith("--http=")]
+    leads = await_condition("a leader", lambda: [live["leads"] for live in (get(url + "/api/live") for url in urls)].index(True) + 1
+                            if any(get(url + "/api/live")["leads"] for url in urls) else None)
+    own, other = urls[leads - 1], urls[2 - leads]
+    check(sorted(get(own + "/api/live")["consoles"]) == sorted(urls), "the page is not told of all consoles")
+    browser = Browser(1000, 700, dark=True)
+    browser.open(own + "/#42")
+    await_condition("the map in the page", lambda: browser.ask("model.connected && model.regions.length"))
+    with open(os.path.join(run_dir, f"hold-coordinator-{leads}"), "w", encoding="ascii"):
+        os.kill(cluster.child(f"--name=coordinator-{leads}"), signal.SIGKILL)
+    await_condition("the other's console", lambda: browser.run("return location.href") == other + "/#42", 30)
+    await_condition("a live picture there", lambda: browser.ask("model.connected && model.map.leads && model.regions.length"), 20)
+    check(browser.faults() == [], f"the page complains: {browser.faults()}")
+    browser.quit()
+
+
 def survives_the_coordinators_restart(cluster, browser):
     browser.run("globalThis.marker = 'not reloaded'")
     instance, term = browser.ask("[model.instance, model.map.term]")
@@ -236,12 +257,15 @@ def main():
     code, line = cluster.finish()
     check_result(code, line, cluster.errors())
     # The page alone, from a coordinator with nothing else to do.
-    alone = Cluster("--servers", "1", "--bots", "0", "--coordinators", "2")
+    run_dir = tempfile.mkdtemp()
+    alone = Cluster("--servers", "1", "--bots", "0", "--coordinators", "2", "--run-dir", run_dir)
     url = alone.words("console ")[1]
     names_the_one_that_leads(url)
     median, high = is_smooth_with_a_big_world(url)
+    goes_on_at_another_when_its_own_is_gone(alone, run_dir)
     alone.stop()
     check(alone.finish()[0] == 0, "the cluster without bots ended badly: " + alone.errors())
+    shutil.rmtree(run_dir)
     print(f"seen {seen_ms:.0f} ms after the kill; {owners} owners followed; 1,024 leaves: {median:.1f} ms a frame, p95 {high:.1f} ms")
     passed()
 

@@ -1,6 +1,7 @@
 /* The console's pure parts: events from log lines, one look at the world from many answers, a STATUS without its lists.
  */
 #include "common/array.h"
+#include "console/consoles.h"
 #include "console/journal.h"
 #include "console/look.h"
 #include "console/members.h"
@@ -239,6 +240,31 @@ START_TEST(teardown)
 }
 END_TEST
 
+START_TEST(consoles_are_urls_without_a_path_and_nothing_that_a_header_could_not_bear)
+{
+    struct consoles consoles;
+    char policy[CONSOLES_POLICY];
+    ck_assert(consoles_parse("", &consoles) && consoles.count == 0);
+    ck_assert(consoles_parse("http://localhost:7080/,https://[::1]:7081", &consoles));
+    writer_clear(&out);
+    consoles_write(&consoles, &out);
+    ck_assert_str_eq(text_of(), "[\"http://localhost:7080\",\"https://[::1]:7081\"]");
+    consoles_policy(&consoles, policy);
+    ck_assert_ptr_nonnull(strstr(policy, "; connect-src 'self' http://localhost:7080 https://[::1]:7081"));
+    static const char *const wrong[] = {
+        "localhost:7080", "http://",        "http:///",           "http://a,",         ",http://a",
+        "http://a b",     "http://a;b",     "http://a/path",      "ftp://a",           "http://a\r\nX: y",
+        "http://a'b",     "javascript:a()", "http://a, http://b", "http://a,,http://b"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ck_assert_msg(!consoles_parse(wrong[i], &consoles), "%s is taken", wrong[i]);
+    char many[512] = "http://a";
+    for (uint32_t i = 1; i < CONSOLES_MAX; i++) strcat(many, ",http://a");
+    ck_assert(consoles_parse(many, &consoles));
+    consoles_policy(&consoles, policy);
+    ck_assert(!consoles_parse(strcat(many, ",http://a"), &consoles));
+}
+END_TEST
+
 SUITE_MAIN("console", a_log_line_becomes_an_event_with_its_reason_unquoted,
            a_reader_gets_what_is_new_the_latest_first_to_go_when_it_asks_for_few,
            the_journal_keeps_the_latest_lines_and_no_more, lines_of_any_shape_are_read_to_their_end_and_no_further,
@@ -247,4 +273,5 @@ SUITE_MAIN("console", a_log_line_becomes_an_event_with_its_reason_unquoted,
            answers_to_another_question_and_broken_ones_are_refused,
            a_server_that_has_gone_takes_its_part_of_the_look_along,
            an_object_is_copied_without_the_members_that_are_named, what_is_no_whole_object_yields_what_is_whole_of_it,
-           a_member_that_is_plain_text_is_found_and_others_are_not_taken_for_it, teardown)
+           a_member_that_is_plain_text_is_found_and_others_are_not_taken_for_it,
+           consoles_are_urls_without_a_path_and_nothing_that_a_header_could_not_bear, teardown)
