@@ -2,10 +2,16 @@
 """The doctor finds each fault that it claims to find, names it, says what to do, and finds none where all is well."""
 import copy
 import json
+import os
+import re
+import signal
 import time
 
-from cluster import check, passed, run
+from cluster import Cluster, await_condition, check, passed, run
 from replier import Replier
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+seen = set()  # findings that a test has asked for
 
 WORLD = {"origin_x": 0, "origin_y": 0, "cell_size": 50, "depth": 3, "resolution_bits": 17, "view_mode": "radius",
          "edge": "refuse", "radius_max": 1000, "hysteresis": 100, "z_range": 4294967295, "handoff_hysteresis": 100,
@@ -49,6 +55,7 @@ def doctor(*urls):
 
 
 def expect(name, weight, says, bad):
+    seen.add(name)
     check(list(bad) == [name], f"{name} is not what is found: {bad}")
     check(bad[name]["weight"] == weight and says in bad[name]["seen"], f"{bad}")
 
@@ -93,4 +100,39 @@ expect("open_files", "warning", "cell-1 may open 1024", of_server(process_max_fd
 expect("clock_differs", "warning", "ahead", of_server(terrane_clock_seconds=lambda now: now + 60))
 expect("clock_differs", "warning", "behind", of_server(terrane_clock_seconds=lambda now: now - 60))
 expect("map_stale", "warning", "holds revision 5", of_server(rev=5))
+before, after = coordinator(listed(servers(2))), coordinator(listed(servers(3)))
+expect("changing", "warning", "changed while we looked", doctor(Replier(before, before, after).url))
+expect("single_server", "warning", "", doctor(Replier(coordinator(listed(servers(1)))).url))
+
+with open(os.path.join(ROOT, "tools/doctor.c"), encoding="utf-8") as source:
+    claims = set(re.findall(r'found\(f, (?!FINE)[^"]*?"([a-z_]+)"', source.read()))
+check(len(claims) > 15 and claims <= seen, f"claimed and not tested: {claims - seen}")
+
+
+def really_finds():
+    """The same of real processes: Redis hangs, a server hangs, and all is found well again when they go on."""
+    cluster = Cluster("--servers", "3", "--bots", "50", "--seed", "4", "--first-group", "4")
+    urls = cluster.words("coordinator ")[3]
+    cluster.await_moving()
+
+    def finds(*names):
+        def found():
+            bad = doctor(urls)
+            return bad if set(names) <= set(bad) else None
+        return await_condition(f"{names} to be found", found, 30)
+
+    def well():
+        return set(doctor(urls)) <= {"one_host", "ticks_late"}  # one machine, and perhaps a busy one
+    await_condition("a cluster that is well", well, 30)
+    for pid, names in ((cluster.child_of_program("redis-server"), ["nobody_leads"]), (cluster.child("--name=cell-2"), ["server_silent"])):
+        os.kill(pid, signal.SIGSTOP)
+        bad = finds(*names)
+        os.kill(pid, signal.SIGCONT)
+        check(all(bad[name]["weight"] == "fault" for name in names), f"{bad}")
+        await_condition(f"a cluster that is well after {names}", well, 40)
+    cluster.stop()
+    cluster.finish()
+
+
+really_finds()
 passed()
