@@ -1,6 +1,7 @@
 /* terrane-cellserver: the cell server's core tied to nng, libev and this process's clock. */
 #include "aoi/aoi.h"
 #include "cellserver/cellserver.h"
+#include "io/address.h"
 #include "io/probe.h"
 #include "io/program.h"
 #include "io/sink.h"
@@ -15,7 +16,7 @@
 #define NODE_RESERVED 16u /* ids below are aliases (common/core.h) */
 
 static struct flags {
-    const char *coordinator, *listen, *advertise, *http, *host, *name, *node_id, *aoi;
+    const char *coordinator, *listen, *advertise, *http, *host, *name, *node_id, *aoi, *ws;
     uint64_t port_base, feeds, entities, capacity, session_rate, session_entities;
     uint32_t log_format, log_level;
 } flags;
@@ -72,6 +73,12 @@ static const struct config_field fields[] = {
      .max = 65524,
      .unit = "PORT",
      .help = "Inbox, then subscriptions, queries, ghosts and the feeds at the next ports; 0: any."},
+    {.name = "ws",
+     .kind = CONFIG_TEXT,
+     .value = &flags.ws,
+     .preset = PROBE_NONE,
+     .unit = "HOST:PORT",
+     .help = "Where browsers read the region feeds over WebSocket, as ws://HOST:PORT/feed/0 and so on; none: nowhere."},
     {.name = "feeds",
      .kind = CONFIG_UINT,
      .value = &flags.feeds,
@@ -163,6 +170,21 @@ static bool closed(const void *core)
     return cellserver_closed(core);
 }
 
+/* The urls of the region feeds for browsers; the ghosts' is for servers alone. */
+static void serve_browsers(struct link_options *link)
+{
+    static char urls[NODE_FEEDS][LIMIT_URL];
+    char host[LIMIT_URL];
+    uint16_t port;
+    if (strcmp(flags.ws, PROBE_NONE) == 0) return;
+    if (!address_split(flags.ws, host, &port) || port == 0 || strlen(flags.ws) + 16 > LIMIT_URL)
+        program_fail(PROGRAM, EXIT_USAGE, "--ws: \"%.128s\" is not of the form HOST:PORT with a port from 1", flags.ws);
+    for (uint32_t i = 0; i < flags.feeds; i++) {
+        snprintf(urls[i], LIMIT_URL, "ws://%.*s/feed/%u", (int)(LIMIT_URL - 16), flags.ws, i);
+        link->feed_ws_urls[i] = urls[i];
+    }
+}
+
 static struct shell *open_shell(struct sink *sink)
 {
     char inbox[LIMIT_URL], sub[LIMIT_URL], query[LIMIT_URL], feeds[NODE_FEEDS + 1][LIMIT_URL];
@@ -179,6 +201,7 @@ static struct shell *open_shell(struct sink *sink)
         program_url(PROGRAM, feeds[i], flags.listen, flags.port_base, i == flags.feeds ? 3 : 4 + i);
         options.link.feed_urls[i] = feeds[i];
     }
+    serve_browsers(&options.link);
     struct shell *shell;
     struct link_fault fault;
     if (shell_open(&options, &shell, &fault) != TERRANE_ERR_OK) program_fail(PROGRAM, EXIT_USAGE, "%s", fault.text);

@@ -134,6 +134,22 @@ static enum terrane_error queries_open(struct link *l, const struct listening *l
     return listen_on(&at, fault);
 }
 
+/* The same frames over WebSocket, one message each, subprotocol pub.sp.nanomsg.org. Nobody in the cluster dials that.
+ */
+static enum terrane_error feed_ws_open(struct link *l, uint32_t feed, const char *url, struct link_fault *fault)
+{
+    nng_listener listener;
+    if (strnlen(url, LIMIT_URL) >= LIMIT_URL || strncmp(url, "ws://", 5) != 0)
+        return fault_say(fault, TERRANE_ERR_ADDRESS, "the url \"%.128s\" is not of the form ws://HOST:PORT/PATH", url);
+    int error = nng_listener_create(&listener, l->feeds[feed].socket, url);
+    if (error == 0) error = nng_listener_start(listener, 0);
+    if (error != 0)
+        return fault_say(fault, TERRANE_ERR_ADDRESS, "can't listen on %s: %s; free it or choose another port", url,
+                         nng_strerror(error));
+    l->listeners[l->listener_count++] = listener;
+    return TERRANE_ERR_OK;
+}
+
 static enum terrane_error feeds_open(struct link *l, const struct link_options *options, struct link_fault *fault)
 {
     if (options->feed_count > LIMIT_FEEDS)
@@ -144,6 +160,9 @@ static enum terrane_error feeds_open(struct link *l, const struct link_options *
     l->feed_count = options->feed_count;
     for (uint32_t i = 0; i < l->feed_count; i++) {
         if (feed_open(l, i) != TERRANE_ERR_OK) return fault_say(fault, TERRANE_ERR_MEMORY, "no socket for feed %u", i);
+        const char *ws_url = options->feed_ws_urls[i];
+        enum terrane_error error = present(ws_url) ? feed_ws_open(l, i, ws_url, fault) : TERRANE_ERR_OK;
+        if (error != TERRANE_ERR_OK) return error;
         if (!present(options->feed_urls[i])) continue;
         struct listening at = {.link = l,
                                .socket = l->feeds[i].socket,
@@ -152,7 +171,7 @@ static enum terrane_error feeds_open(struct link *l, const struct link_options *
                                .advertise_host = options->advertise_host,
                                .receive_bytes = LINK_UNREAD_BYTES,
                                .advertised = l->urls.feeds[i]};
-        enum terrane_error error = listen_on(&at, fault);
+        error = listen_on(&at, fault);
         if (error != TERRANE_ERR_OK) return error;
     }
     return TERRANE_ERR_OK;

@@ -23,7 +23,8 @@ struct link; /* opaque */
 /* Urls are tcp://HOST:PORT; port 0 takes any free one. NULL or "": no such socket. */
 struct link_options {
     const char *inbox_url, *sub_url, *query_url;
-    const char *feed_urls[LIMIT_FEEDS]; /* feed i listens at feed_urls[i]; NULL or "": it only dials */
+    const char *feed_urls[LIMIT_FEEDS];    /* feed i listens at feed_urls[i]; NULL or "": it only dials */
+    const char *feed_ws_urls[LIMIT_FEEDS]; /* where it listens for browsers, too: ws://HOST:PORT/PATH; NULL: nowhere */
     uint32_t feed_count;
     const char *advertise_host;  /* host in the urls that peers dial; NULL: the one that is listened on */
     size_t inbound_bytes;        /* waiting in the inbox lane, and again in the feed lane; 0: 64 MiB */

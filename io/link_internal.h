@@ -106,7 +106,7 @@ struct link {
     struct arrivals draining; /* ours; from `drained` on still to be delivered */
     uint32_t drained;
 
-    nng_listener listeners[LIMIT_FEEDS + 3];
+    nng_listener listeners[2 * LIMIT_FEEDS + 3];
     uint32_t listener_count;
     _Atomic uint32_t inbound_pipes;
     struct receiver inbox, sub;
