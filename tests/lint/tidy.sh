@@ -1,6 +1,6 @@
 #!/bin/sh
 # clang-tidy (see .clang-tidy) finds nothing in the project's own code. Usage: tidy.sh SOURCE_DIR BUILD_DIR [--deep]
-# Files that have not changed since they were last found clean are not looked at again (stamps in BUILD_DIR/tidy).
+# Files that have not changed, with all that they include, since they were last found clean are not looked at again.
 # The analyzer's paths are nearly all of the time: plain runs bound them to a ninth of clang's default for each function
 # (a tenth of the time); --deep, which scripts/test --long runs, does not.
 set -eu
@@ -12,15 +12,19 @@ case $depth in
 esac
 command -v clang-tidy >/dev/null || { echo "clang-tidy is missing: scripts/install --test installs it"; exit 3; }
 cd "$source"
-mkdir -p "$build/tidy"
-common=$nodes$(cat .clang-tidy $(find . -path ./build -prune -o -name '*.h' -print | sort) | sha256sum | cut -c1-16)
-todo=$(for file in $(find common proto stream aoi coordinator cellserver gateway io console tools -name '*.c' | sort); do
-    [ -f "$build/tidy/$( (echo "$common"; cat "$file") | sha256sum | cut -c1-32)" ] || echo "$file"
-done)
-[ -n "$todo" ] || { echo "clang-tidy: all files known to be clean"; exit 0; }
-export build common nodes
-echo "$todo" | xargs -P 2 -I{} sh -c '
+# A clone of what has been looked at is not looked at again, as with ccache: so the stamps are the user's.
+stamps=${XDG_CACHE_HOME:-$HOME/.cache}/terrane-tidy
+mkdir -p "$stamps"
+keys=$(python3 -B tests/lint/tidy_keys.py . "$build" "$nodes")
+for file in $(find common proto stream aoi coordinator cellserver gateway io console tools -name '*.c'); do
+    echo "$keys" | grep -q " $file$" || { echo "tidy.sh: $file is in no target" >&2; exit 1; }
+done
+todo=$(echo "$keys" | while read -r key file; do [ -f "$stamps/$key" ] || echo "$key $file"; done)
+[ -n "$todo" ] || { echo "clang-tidy: all $(echo "$keys" | wc -l) files known to be clean"; exit 0; }
+export build nodes stamps
+echo "$todo" | xargs -P 2 -L 1 sh -c '
     clang-tidy -p "$build" --quiet --warnings-as-errors="*" --extra-arg=-Xclang --extra-arg=-analyzer-config \
-        --extra-arg=-Xclang --extra-arg="max-nodes=$nodes" {} 2>/dev/null || exit 255
-    touch "$build/tidy/$( (echo "$common"; cat {}) | sha256sum | cut -c1-32)"'
+        --extra-arg=-Xclang --extra-arg="max-nodes=$nodes" "$2" 2>/dev/null || exit 255
+    touch "$stamps/$1"' sh
+find "$stamps" -type f -mtime +30 -delete
 echo "clang-tidy: $(echo "$todo" | wc -l) files are clean"
