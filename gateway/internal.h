@@ -58,9 +58,9 @@
 #define REENTER_TRIES          8u
 #define LINGER_US              5000000u /* a leaf that is no longer needed is kept: who paces a border comes back */
 #define SWEEP_US               250000u
-#define KEPT_ITEMS             4096u /* an inquiry that found more gives the memory back */
-#define EVENT_MEMORY_US        5000000u
-#define EVENT_MEMORY           65536u /* events remembered for telling copies apart, at least */
+#define KEPT_ITEMS             4096u     /* an inquiry that found more gives the memory back */
+#define EVENT_MEMORY_US        10000000u /* a server tells it to others for 3 s, and they to arrivals for 3 s more */
+#define EVENT_MEMORY           65536u    /* events remembered for telling copies apart, at least */
 #define LIMIT_REQUESTS         (1u << 18)
 #define LIMIT_REQUEST_BYTES    (16u << 20) /* payloads of unanswered emits */
 #define LIMIT_PAIRS            (1u << 24)  /* a gigabyte of them; beyond, views show what was there first */
