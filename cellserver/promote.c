@@ -73,15 +73,18 @@ static bool newer_beside(const struct cellserver *cs, const struct held_leaf *he
     return false;
 }
 
-/* Whether what is known here under that id is newer than a replica's word. `version`: what it would be promoted to. */
-static bool superseded(const struct cellserver *cs, const struct held_entity *item, uint64_t version)
+/* Whether what is known here under that id, in `known`, is newer than a replica's word. `version`: what it would be
+ * promoted to. */
+static bool superseded(const struct cellserver *cs, const struct held_entity *item, uint64_t version, uint64_t *known)
 {
     uint32_t at = entity_find(cs, item->id);
+    *known = forward_version(cs, item->id);
     /* What is pending stands for the version under which it was taken over: that of its former owner's departure. */
-    if (forward_version(cs, item->id) > item->version + item->pending) return true;
+    if (*known > item->version + item->pending) return true;
     if (at == NONE) return false;
     const struct entity *e = &cs->entities[at];
     bool leaves = version == item->version;
+    *known = e->version;
     if (e->status == ENTITY_OWNED) return leaves ? e->version >= version : e->version > item->version;
     return e->version > version;
 }
@@ -107,7 +110,12 @@ static void install(struct cellserver *cs, uint32_t leaf_at, const struct held_c
     bool leaves = item->leaving_to.v != 0 && !MUTATION(MARK_IGNORED);
     uint64_t version = item->version + (leaves || MUTATION(VERSION_REUSED) ? 0 : VERSIONS_UNHEARD);
     if (item->pending && MUTATION(PENDING_LOST)) return;
-    if (superseded(cs, item, version)) return;
+    uint64_t known = 0;
+    if (superseded(cs, item, version, &known)) {
+        /* A source that has not heard so may still OFFER it, and what we know it from may be gone by then. */
+        if (known > item->version) forward_depart(cs, item->id, known, NODE_NONE);
+        return;
+    }
     struct transfer transfer;
     held_transfer(content, item, &transfer);
     uint32_t at = entity_install(cs, leaf_at, &transfer, version);
