@@ -46,6 +46,19 @@ void forward_remember(struct cellserver *cs, struct entity_id id, struct node_id
     forward_depart(cs, id, at == NONE ? 0 : cs->entities[at].version, to);
 }
 
+void forward_give(struct cellserver *cs, struct entity_id id, struct node_id to)
+{
+    forward_remember(cs, id, to);
+    uint32_t at = table_get(&cs->forward_index, id.v);
+    if (at != TABLE_NONE) cs->forwards[at].given = true;
+}
+
+bool forward_gave(const struct cellserver *cs, struct entity_id id, struct node_id to)
+{
+    uint32_t at = table_get(&cs->forward_index, id.v);
+    return at != TABLE_NONE && cs->forwards[at].given && node_id_equal(cs->forwards[at].to, to);
+}
+
 uint64_t forward_version(const struct cellserver *cs, struct entity_id id)
 {
     uint32_t at = table_get(&cs->forward_index, id.v);

@@ -176,6 +176,7 @@ struct own_leaf {
     bool used, ghost_on;
     bool given_up;   /* not used any more, but its entities are still to become ghosts (leaves_sync) */
     bool views_held; /* in this tick: whole views wait for ghosts */
+    bool outdated;   /* a successor that our map does not know yet has a level standby: what is here is the past */
     struct quadkey key;
     uint32_t epoch, since, feed, count;
     struct square square;
@@ -223,6 +224,7 @@ struct buffered {
 struct forward_entry {
     struct entity_id id;
     struct node_id to; /* NODE_NONE: it has left the world */
+    bool given;        /* with its leaf, which its new primary may have had from before */
     uint64_t version;
     uint64_t until_us;
 };
@@ -454,7 +456,9 @@ uint32_t entity_install(struct cellserver *cs, uint32_t leaf, struct transfer *i
 /* forward.c. `version`: the highest under which the entity was ours or went on. */
 void forward_depart(struct cellserver *cs, struct entity_id id, uint64_t version, struct node_id to);
 void forward_remember(struct cellserver *cs, struct entity_id id, struct node_id to); /* under its version here */
-uint64_t forward_version(const struct cellserver *cs, struct entity_id id);           /* 0: nothing remembered */
+void forward_give(struct cellserver *cs, struct entity_id id, struct node_id to);     /* likewise, with its leaf */
+bool forward_gave(const struct cellserver *cs, struct entity_id id, struct node_id to);
+uint64_t forward_version(const struct cellserver *cs, struct entity_id id); /* 0: nothing remembered */
 void forward_forget(struct cellserver *cs, struct entity_id id);
 void forward_expire(struct cellserver *cs);
 /* What waits for an entity (commands, its newest move) goes to its new owner. */
@@ -547,6 +551,8 @@ void replica_sync(struct cellserver *cs);                           /* after a m
 void replica_close_all(struct cellserver *cs);
 bool replica_is_ending(const struct cellserver *cs); /* some copy is to be promoted, or to go, in a while */
 struct held_leaf *replica_find(const struct cellserver *cs, struct quadkey key); /* NULL: no standby leaf */
+struct held_leaf *replica_begin(struct cellserver *cs, struct quadkey key, struct node_id primary); /* there is none */
+void replica_set_level(struct cellserver *cs, struct held_leaf *leaf, bool level);
 void replica_free(struct cellserver *cs, struct held_leaf *leaf);
 /* With the next ack the peer hears that we are no standby of its leaf. */
 void replica_refuse(struct cellserver *cs, struct node_id primary, struct quadkey leaf, uint32_t epoch);

@@ -57,6 +57,7 @@ static void leaf_give_up(struct cellserver *cs, uint32_t at, const struct leaf_o
     char key[LIMIT_QUADKEY_TEXT];
     quadkey_text(leaf->key, key);
     outbox_log(cs->out, LOG_WARNING, "event=leaf_given_up leaf=%s epoch=%u entities=%u", key, leaf->epoch, leaf->count);
+    if (owner != NULL) formers_keep_given(cs, at, owner);
     uint64_t seq = standby_close_leaf(cs, at);
     if (owner != NULL) send_release(cs, owner, seq);
     while (leaf->subscriber_count > 0) {
@@ -76,7 +77,7 @@ static void entity_give_up(struct cellserver *cs, uint32_t at, struct quadkey ke
     struct entity *e = &cs->entities[at];
     if (peer_find(cs, to) != NONE) {
         forward_waiting(cs, at, to);
-        forward_remember(cs, e->id, to);
+        forward_give(cs, e->id, to);
     }
     if (e->leaving) handoff_abandon(cs, at);
     views_forget(cs, at);

@@ -16,8 +16,6 @@
 
 #include <stdlib.h>
 
-/* A primary may have raised a version so often, and told it to others, without its standby's having heard of that. */
-#define VERSIONS_UNHEARD UINT64_C(1024)
 /* For ghosts that are still on their way; then views are told without them. Or so many leases, where that is longer: by
  * then a neighbour that has died as well is replaced. */
 #define VIEWS_HELD_US     UINT64_C(500000)
@@ -104,11 +102,11 @@ static void install_move(struct cellserver *cs, uint32_t at, const struct held_e
     }
 }
 
-static void install(struct cellserver *cs, uint32_t leaf_at, const struct held_content *content,
+static void install(struct cellserver *cs, uint32_t leaf_at, const struct held_leaf *held,
                     const struct held_entity *item)
 {
     bool leaves = item->leaving_to.v != 0 && !MUTATION(MARK_IGNORED);
-    uint64_t version = item->version + (leaves || MUTATION(VERSION_REUSED) ? 0 : VERSIONS_UNHEARD);
+    uint64_t version = item->version + (leaves || MUTATION(VERSION_REUSED) ? 0 : VERSIONS_UNHEARD + held->raise);
     if (item->pending && MUTATION(PENDING_LOST)) return;
     uint64_t known = 0;
     if (superseded(cs, item, version, &known)) {
@@ -117,7 +115,7 @@ static void install(struct cellserver *cs, uint32_t leaf_at, const struct held_c
         return;
     }
     struct transfer transfer;
-    held_transfer(content, item, &transfer);
+    held_transfer(&held->content, item, &transfer);
     uint32_t at = entity_install(cs, leaf_at, &transfer, version);
     cs->entities[at].enter_request = item->enter_request;
     replicas_supersede(cs->ghosts, cs->now_us, item->id, version);
@@ -147,11 +145,12 @@ static void leaf_promote(struct cellserver *cs, struct held_leaf *held, const ch
     outbox_log(cs->out, LOG_INFO, "event=promoted leaf=%s epoch=%u entities=%u level=%d cause=%s", key, owner->epoch,
                held->content.count, held->level, why);
     uint32_t at = leaf_open(cs, owner);
+    formers_note(&cs->leaves[at].formers, held->primary); /* it may have kept what it gave us */
     uint64_t leases_us = VIEWS_HELD_LEASES * cs->lease_us;
     cs->leaves[at].hold_until_us = cs->now_us + (leases_us > VIEWS_HELD_US ? leases_us : VIEWS_HELD_US);
     for (uint32_t i = 0; i < held->content.end; i++) {
         const struct held_entity *item = &held->content.entities[i];
-        if (item->id.v != 0 && !newer_beside(cs, held, item)) install(cs, at, &held->content, item);
+        if (item->id.v != 0 && !newer_beside(cs, held, item)) install(cs, at, held, item);
     }
     cs->stats.promotions++;
 }

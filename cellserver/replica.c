@@ -34,7 +34,7 @@ static void held_follows(struct cellserver *cs, struct held_leaf *leaf, struct n
     leaf->named_term = ownership_node(&cs->map, primary) == NULL ? 0 : cs->map.term;
 }
 
-static struct held_leaf *held_leaf_open(struct cellserver *cs, struct quadkey key, struct node_id primary)
+struct held_leaf *replica_begin(struct cellserver *cs, struct quadkey key, struct node_id primary)
 {
     struct held_side *s = &cs->held;
     uint32_t at = 0;
@@ -60,7 +60,7 @@ static void incoming_close(struct cellserver *cs, struct held_leaf *leaf)
     leaf->incoming.active = false;
 }
 
-static void level_set(struct cellserver *cs, struct held_leaf *leaf, bool level)
+void replica_set_level(struct cellserver *cs, struct held_leaf *leaf, bool level)
 {
     if (leaf->level == level) return;
     leaf->level = level;
@@ -71,11 +71,11 @@ static void level_set(struct cellserver *cs, struct held_leaf *leaf, bool level)
 /* Forgets what the primary has told, not whom we stand by for. */
 static void held_empty(struct cellserver *cs, struct held_leaf *leaf)
 {
-    level_set(cs, leaf, false);
+    replica_set_level(cs, leaf, false);
     incoming_close(cs, leaf);
     content_close(cs, &leaf->content);
     leaf->epoch = 0;
-    leaf->seq = leaf->acked = 0;
+    leaf->seq = leaf->acked = leaf->raise = 0;
 }
 
 static void early_refuse(struct cellserver *cs, struct held_leaf *leaf)
@@ -207,8 +207,9 @@ static void snapshot_part(struct cellserver *cs, struct held_leaf *leaf, struct 
     leaf->epoch = m->epoch;
     leaf->seq = m->seq;
     leaf->acked = 0;
+    leaf->raise = 0;
     leaf->ask = false;
-    level_set(cs, leaf, true);
+    replica_set_level(cs, leaf, true);
     cs->report_due = true;
     ack_due(cs, leaf->primary);
 }
@@ -259,7 +260,7 @@ void replica_receive(struct cellserver *cs, uint32_t peer, struct standby *m)
         return;
     }
     struct held_leaf *leaf = leaf_of(cs, m->leaf);
-    if (leaf == NULL) leaf = held_leaf_open(cs, m->leaf, from->node);
+    if (leaf == NULL) leaf = replica_begin(cs, m->leaf, from->node);
     if (!node_id_equal(leaf->primary, from->node)) {
         if (m->epoch <= leaf->epoch) {
             cs->stats.stale++;
@@ -309,6 +310,8 @@ static void held_follow(struct cellserver *cs, struct held_leaf *leaf, const str
 void replica_ended(struct cellserver *cs, uint32_t peer, const struct standby_end *m)
 {
     struct held_leaf *leaf = leaf_of(cs, m->leaf);
+    uint32_t own = leaf_find(cs, m->leaf);
+    if (own != NONE && m->epoch > cs->leaves[own].epoch) cs->leaves[own].outdated = true; /* our map is behind */
     bool ours = leaf != NULL && !leaf->promoting && node_id_equal(leaf->primary, cs->peers[peer].info.node);
     if (!ours || m->epoch <= leaf->epoch) {
         cs->stats.stale++;
@@ -351,7 +354,7 @@ void replica_sync(struct cellserver *cs)
             continue;
         }
         if (quadkey_depth(owner->leaf) <= cs->world.depth && leaf_of(cs, owner->leaf) == NULL) {
-            held_leaf_open(cs, owner->leaf, owner->primary);
+            replica_begin(cs, owner->leaf, owner->primary);
         }
     }
 }

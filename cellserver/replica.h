@@ -34,6 +34,9 @@ struct held_entity {
     uint8_t move_yaw;
 };
 
+/* A primary may have raised a version so often, and told it to others, without its standby's having heard of that. */
+#define VERSIONS_UNHEARD UINT64_C(1024)
+
 /* Zero-initialise to open. Slots are the primary's choice; entities stand densely, so that a wild slot costs four bytes
  * a number and not an entity. */
 struct held_content {
@@ -80,6 +83,7 @@ struct held_leaf {
     struct node_id primary;
     uint32_t epoch;      /* of the primary's newest message; 0: none has come */
     uint64_t seq, acked; /* applied; last told to the primary */
+    uint64_t raise;      /* versions that its present primary may have given beyond these; 0 after a copy of its own */
     bool level;          /* `content` is whole up to seq */
     bool ask;            /* tell the primary that a snapshot is needed */
     uint64_t asked_us;   /* when it was last asked for, or the leaf made */

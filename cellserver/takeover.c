@@ -297,6 +297,8 @@ static enum terrane_error offer_item(struct cellserver *cs, struct node_id asker
 {
     struct accept_item answer = {.id = item->record.id, .offered = item->record.version};
     uint32_t pending = pending_find(cs, item->record.id);
+    /* Our last words about the leaf with which it went have not come there: its new primary knows what it has. */
+    if (forward_gave(cs, item->record.id, asker)) forward_forget(cs, item->record.id);
     uint64_t later = version_here(cs, item->record.id);
     if (pending != NONE && cs->pendings[pending].transfer.record.version > later) {
         later = cs->pendings[pending].transfer.record.version;

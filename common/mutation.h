@@ -27,6 +27,7 @@
     X(RELEASED_EARLY, released_early, "all", "a leaf is released before its standby has all of it")                    \
     X(EPOCH_REUSED, epoch_reused, "deaths", "the coordinator promotes without a new epoch")                            \
     X(TOLD_UNSTORED, told_unstored, "all", "the coordinator tells a map that is not stored yet")                       \
+    X(GIVEN_DROPPED, given_dropped, "deaths", "who gives a leaf away keeps nothing of it")                             \
     X(FORWARD_FORGOTTEN, forward_forgotten, "all", "a former owner forgets at once where an entity went")              \
     X(STALE_OFFER, stale_offer, "all", "an OFFER of a deposed primary is taken")                                       \
     X(COMMAND_FORGOTTEN, command_forgotten, "deaths", "a gateway does not repeat a command to a new primary")

@@ -181,8 +181,7 @@ static uint32_t moving(struct coordinator *c)
     return count;
 }
 
-/* Its standby can take it over now. It was heard just now: a leaf that goes to one that is dead already is lost, since
- * its former primary keeps nothing. */
+/* Its standby can take it over now. It was heard just now: one that is dead already would only cost time. */
 static bool movable(const struct coordinator *c, const struct leaf *leaf)
 {
     uint32_t standby = leaf->owner.standby.v == 0 ? NONE : member_find(c, leaf->owner.standby);
@@ -209,6 +208,9 @@ static bool withheld(struct coordinator *c, struct member *m, bool any)
     return c->now_us >= from_us;
 }
 
+/* Who gives a leaf away stands by for it in the same change: what it has is what its successor begins with, and nobody
+ * is answered before the successor's own copy is there (cellserver/formers.c). So not for a moment is the leaf in one
+ * place alone. Better standbys, another host, or any if this server is being emptied, are chosen when it has come. */
 static void send_leaves(struct coordinator *c, uint32_t index, uint32_t *room)
 {
     struct member *m = &c->members[index];
@@ -219,8 +221,9 @@ static void send_leaves(struct coordinator *c, uint32_t index, uint32_t *room)
     for (uint32_t i = 0; i<c->leaf_count && * room> 0; i++) {
         struct leaf *leaf = &c->leaves[c->curve[i]];
         if (!goes(c, m, leaf)) continue;
-        plan_leaf(c, c->curve[i], member_find(c, leaf->owner.standby), NONE,
-                  m->draining ? "its server is being emptied" : leaf->course.why);
+        uint32_t to = member_find(c, leaf->owner.standby);
+        plan_leaf(c, c->curve[i], to, NONE, m->draining ? "its server is being emptied" : leaf->course.why);
+        plan_leaf(c, c->curve[i], to, index, "it gives the leaf away and has all of it");
         leaf->moving_us = c->now_us;
         (*room)--;
     }
@@ -235,6 +238,15 @@ void handover_plan(struct coordinator *c)
     }
 }
 
+/* Whether it has the last level copy of a leaf whose new standby is not level yet. */
+static bool is_former(struct coordinator *c, const struct member *m)
+{
+    bool is = false;
+    for (uint32_t i = 0; i < c->leaf_count && !is; i++) is = node_id_equal(c->leaves[i].former, m->info.node);
+    if (is) c->awaits_level = true;
+    return is;
+}
+
 /* A server that said BYE stays in the map until its last leaf's new primary must have heard all from it: a node that
  * is gone from the map counts as dead, and nobody waits for its last words. */
 void drain_finish(struct coordinator *c)
@@ -243,7 +255,7 @@ void drain_finish(struct coordinator *c)
         struct member *m = &c->members[i];
         bool may_go = m->bye && (m->state == MEMBER_ACTIVE || m->state == MEMBER_EXPECTED);
         if (!may_go) continue;
-        bool empty = m->leaves + m->stands == 0;
+        bool empty = m->leaves + m->stands == 0 && !is_former(c, m);
         if (!empty) m->empty_us = 0;
         if (!empty) continue;
         if (m->empty_us == 0) m->empty_us = c->now_us;

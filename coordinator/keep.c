@@ -85,14 +85,20 @@ static void member_kept(struct coordinator *c, uint32_t index)
 
 /* A standby that another replaces keeps its copy for a while; until that one is level the primary answers nobody, so
  * the copy lacks nothing that anybody was promised. The same holds if nobody replaces it and the primary is known to be
- * dead before it can have heard so. Whether a copy that we had not heard of is level, it says itself. */
+ * dead before it can have heard so. Whether a copy that we had not heard of is level, it says itself. A primary whose
+ * level standby takes over keeps what it had when it hears of that, for the same reason (cellserver/formers.h). */
 static void note_former(struct coordinator *c, struct leaf *leaf)
 {
     bool moves = !node_id_equal(leaf->owner.primary, leaf->next.primary);
     bool other = !node_id_equal(leaf->owner.standby, leaf->next.standby);
     bool unheard = leaf->owner.primary.v != 0 && member_fate(c, member_find(c, leaf->owner.primary)) == FATE_DEAD;
     bool level = leaf_level(c, leaf);
-    if (moves || (leaf->next.standby.v == 0 && !unheard)) {
+    bool given = moves && level && !unheard && node_id_equal(leaf->owner.standby, leaf->next.primary);
+    if (given && !node_id_equal(leaf->owner.primary, leaf->next.standby)) {
+        leaf->former = leaf->owner.primary;
+        leaf->former_epoch = leaf->owner.epoch;
+        leaf->former_us = 0;
+    } else if (moves || (leaf->next.standby.v == 0 && !unheard)) {
         leaf->former = NODE_NONE;
     } else if (other && leaf->owner.standby.v != 0 && (level || leaf->former.v == 0)) {
         leaf->former = leaf->owner.standby;

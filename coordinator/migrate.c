@@ -1,8 +1,9 @@
 /* Leaves on their way to another server, while both live.
  *
  * A leaf goes as in a fail-over, but in order: its target becomes its standby, which costs a whole copy, and as soon as
- * that is level it is promoted (failover.c: handover_plan). The former standby keeps its copy until then, so a death
- * on the way costs nothing. What does not get on is given up: the target stays the standby, and all is as it should be.
+ * that is level it is promoted (failover.c: handover_plan). The former standby keeps its copy until then, and the
+ * former primary stands by from then on, so a death on the way costs nothing. What does not get on is given up: the
+ * target stays the standby, and all is as it should be.
  */
 #include "coordinator/internal.h"
 

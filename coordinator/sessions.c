@@ -51,6 +51,7 @@ static void take_stands(struct coordinator *c, const struct member *m, struct he
         if (at == NONE) continue;
         struct leaf *leaf = &c->leaves[at];
         bool formerly = node_id_equal(leaf->former, m->info.node) && stand.epoch == leaf->former_epoch;
+        if (formerly && leaf->former_us == 0 && c->awaits_level) c->members_changed = true;
         if (formerly) leaf->former_us = c->now_us;
         if (heartbeat->term <= c->term) lead_stands(c, leaf, &stand, m->info.node);
         bool its = node_id_equal(leaf->owner.standby, m->info.node) && stand.epoch == leaf->owner.epoch;

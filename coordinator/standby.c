@@ -271,7 +271,7 @@ static void improve(struct choice *o)
         if (primary != before) neighbour = NONE;
         before = primary;
         bool idle = leaf->saving || primary == NONE || standby == NONE || member_fate(c, primary) != FATE_SERVES ||
-                    migrate_is_on(leaf);
+                    migrate_is_on(leaf) || leaf->moving_us != 0;
         if (!idle) {
             bool leaves = c->members[standby].draining, level = leaf_level(c, leaf);
             bool near = same_host(o, primary, standby) && other_host(o, primary);
@@ -313,7 +313,7 @@ static void level_out(struct choice *o, bool fourth)
         const struct leaf *leaf = &c->leaves[at];
         uint32_t primary = primary_of(c, leaf), standby = standby_of(c, leaf);
         bool idle = leaf->saving || primary == NONE || standby == NONE || primary == to || standby == to;
-        if (idle || migrate_is_on(leaf) || !leaf_level(c, leaf)) continue;
+        if (idle || migrate_is_on(leaf) || leaf->moving_us != 0 || !leaf_level(c, leaf)) continue;
         if (c->members[to].stands >= share_of(o, to)) continue;
         if (c->members[standby].stands <= share_of(o, standby)) continue;
         if (member_fate(c, primary) != FATE_SERVES || !suits(o, o->rank[to], primary, other_host(o, primary))) continue;
