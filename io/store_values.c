@@ -13,7 +13,8 @@
 /* A hash field can be any text, but an empty one is hard to type in redis-cli. */
 #define ROOT_FIELD "root"
 
-/* Everything is compared before anything is written. */
+/* Everything is compared before anything is written. A whole map is all that there is: leaves that it lacks were split
+ * or merged away in what the store did not hear of, and would overlap those that it has. */
 static const char script_save[] =
     "local term, leader = tonumber(ARGV[1]), ARGV[3]\n"
     "local old_term = tonumber(redis.call('HGET', KEYS[2], 'term') or '0')\n"
@@ -25,18 +26,20 @@ static const char script_save[] =
     "if old_term == 0 and ARGV[9] ~= '1' then return redis.error_reply('CONFLICT the store is empty') end\n"
     "local leaves, gone, servers, lost =\n"
     "  tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])\n"
+    "local function node(v) return (v == nil or v == cjson.null) and '' or v end\n"
     "for i = 0, leaves - 1 do\n"
     "  local old = redis.call('HGET', KEYS[1], ARGV[10 + 4 * i])\n"
     "  if old then\n"
     "    local leaf, epoch = cjson.decode(old), tonumber(ARGV[11 + 4 * i])\n"
-    "    local node = leaf.node\n"
-    "    if node == nil or node == cjson.null then node = '' end\n"
-    "    if leaf.epoch > epoch or (leaf.epoch == epoch and node ~= ARGV[12 + 4 * i]) then\n"
+    "    local other = leaf.epoch == epoch and (node(leaf.node) ~= ARGV[12 + 4 * i] or\n"
+    "      node(leaf.standby_node) ~= node(cjson.decode(ARGV[13 + 4 * i]).standby_node))\n"
+    "    if leaf.epoch > epoch or other then\n"
     "      return redis.error_reply('CONFLICT epoch of ' .. ARGV[10 + 4 * i])\n"
     "    end\n"
     "  end\n"
     "end\n"
     "local at = 10\n"
+    "if ARGV[9] == '1' then redis.call('DEL', KEYS[1]) end\n"
     "for i = 1, leaves do redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 3]); at = at + 4 end\n"
     "for i = 1, gone do redis.call('HDEL', KEYS[1], ARGV[at]); at = at + 1 end\n"
     "for i = 1, servers do redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 1]); at = at + 2 end\n"

@@ -106,6 +106,56 @@ START_TEST(an_emptied_store_takes_only_a_whole_map)
 }
 END_TEST
 
+START_TEST(a_second_standby_of_one_epoch_is_refused)
+{
+    static struct rig r;
+    rig_open(&r, "");
+    struct store_leaf leaf = leaf_of("0", 5, 100, "a"), other = leaf;
+    leaf.owner.standby.v = 200;
+    other.owner.standby.v = UINT64_MAX;
+    ck_assert_int_eq(save(&r, 2, leaf), TERRANE_ERR_OK);
+    ck_assert_int_eq(save(&r, 2, leaf), TERRANE_ERR_OK);
+    ck_assert_int_eq(save(&r, 3, other), TERRANE_ERR_STORE_CONFLICT);
+    other.owner.standby.v = 0;
+    ck_assert_int_eq(save(&r, 3, other), TERRANE_ERR_STORE_CONFLICT);
+    other.owner.epoch = 6;
+    ck_assert_int_eq(save(&r, 3, other), TERRANE_ERR_OK);
+    leaf.owner.epoch = 6;
+    ck_assert_int_eq(save(&r, 3, leaf), TERRANE_ERR_STORE_CONFLICT);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_whole_map_removes_leaves_that_it_lacks_and_a_part_of_it_none)
+{
+    static struct rig r;
+    rig_open(&r, "");
+    const struct store_leaf leaves[] = {leaf_of("0", 1, 100, "a"), leaf_of("1", 1, 100, "a"), leaf_of("1", 2, 100, "a"),
+                                        leaf_of("00", 1, 100, "a")};
+    const struct {
+        uint32_t first, count;
+        bool whole;
+        uint32_t epochs[3]; /* then, of 0, 1 and 00 */
+    } steps[] = {{0, 2, true, {1, 1, UINT32_MAX}}, {2, 1, false, {1, 2, UINT32_MAX}}, {2, 2, true, {UINT32_MAX, 2, 1}}};
+    uint32_t answers = 0;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        writer_clear(&r.payload);
+        store_map_begin(&r.payload, &(struct store_map){
+                                        .term = 2, .leader = {77}, .whole = steps[i].whole, .world = strange_world()});
+        store_list(&r.payload, steps[i].count);
+        for (uint32_t j = 0; j < steps[i].count; j++) store_add_leaf(&r.payload, &leaves[steps[i].first + j]);
+        for (uint32_t j = 0; j < 3; j++) store_list(&r.payload, 0);
+        store_execute(r.store, STORE_SAVE, 7, r.payload.data, r.payload.size);
+        wait_answers(&r, ++answers);
+        ck_assert_int_eq(r.error, TERRANE_ERR_OK);
+        const char *const names[] = {"0", "1", "00"};
+        for (uint32_t j = 0; j < 3; j++) ck_assert_uint_eq(epoch_of(&r, names[j]), steps[i].epochs[j]);
+        answers = r.answers; /* epoch_of asks as well */
+    }
+    rig_close(&r);
+}
+END_TEST
+
 START_TEST(one_stale_leaf_among_many_refuses_the_whole_save)
 {
     static struct rig r;
@@ -310,7 +360,9 @@ END_TEST
 
 SUITE_MAIN("store", an_empty_store_loads_as_term_0_and_what_is_saved_is_loaded_again,
            a_lower_term_another_leader_a_lower_epoch_and_a_second_owner_of_one_epoch_are_refused,
-           an_emptied_store_takes_only_a_whole_map, one_stale_leaf_among_many_refuses_the_whole_save,
+           an_emptied_store_takes_only_a_whole_map, a_second_standby_of_one_epoch_is_refused,
+           a_whole_map_removes_leaves_that_it_lacks_and_a_part_of_it_none,
+           one_stale_leaf_among_many_refuses_the_whole_save,
            a_killed_server_fails_operations_and_a_new_one_is_found_again,
            a_server_that_comes_back_at_another_address_of_its_name_is_found,
            a_stopped_server_times_out_blocks_nobody_and_goes_on_when_it_wakes,

@@ -80,16 +80,19 @@ static struct store_server *find_server(struct store_content *s, const char *nam
     return NULL;
 }
 
+/* As the script in io/store_values.c. */
 static bool fenced(struct store_content *s, struct store_map map)
 {
     struct store_leaf leaf;
+    if (s->term == 0 && !map.whole) return true;
     if (s->term > map.term || (s->term == map.term && !node_id_equal(s->leader, map.leader))) return true;
     while (store_next_leaf(&map, &leaf)) {
         const struct store_leaf *held = find_leaf(s, leaf.owner.leaf);
         if (held == NULL) continue;
         if (held->owner.epoch > leaf.owner.epoch) return true;
-        if (held->owner.epoch == leaf.owner.epoch && !node_id_equal(held->owner.primary, leaf.owner.primary))
-            return true;
+        bool other = !node_id_equal(held->owner.primary, leaf.owner.primary) ||
+                     !node_id_equal(held->owner.standby, leaf.owner.standby);
+        if (held->owner.epoch == leaf.owner.epoch && other) return true;
     }
     return false;
 }
@@ -104,6 +107,7 @@ static void save(struct store_content *s, struct store_map map)
     s->rev = map.rev;
     s->leader = map.leader;
     s->world = map.world;
+    if (map.whole) s->leaf_count = 0;
     while (store_next_leaf(&map, &leaf)) {
         struct store_leaf *held = find_leaf(s, leaf.owner.leaf);
         if (held == NULL) {

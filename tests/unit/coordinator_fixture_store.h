@@ -144,6 +144,10 @@ static inline enum terrane_error store_save(struct fixture *asker, const uint8_t
     f->stored_rev = m.rev;
     f->stored_leader = m.leader;
     f->stored_world = m.world;
+    if (m.whole) {
+        f->stored_count = 0;
+        table_clear(&f->stored_index);
+    }
     while (store_next_leaf(&m, &leaf)) {
         uint32_t at = table_get(&f->stored_index, leaf.owner.leaf.v);
         if (at == TABLE_NONE) {
