@@ -152,6 +152,7 @@ struct pending {
     uint32_t entity; /* NONE, or our own one, on its way between two leaves of ours */
     uint64_t order;
     struct node_id asker; /* the newest */
+    uint64_t floor;       /* under more than this it is taken over; 0: just above the transfer's */
     struct transfer transfer;
     uint8_t *state;
     uint32_t state_room;

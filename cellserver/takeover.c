@@ -178,6 +178,7 @@ static uint32_t pending_new(struct cellserver *cs, struct entity_id id, uint32_t
     p->used = true;
     p->leaf = leaf;
     p->slot = STREAM_SLOT_NONE;
+    p->floor = 0;
     p->transfer = (struct transfer){.record = {.id = id}};
     table_put(&cs->pending_index, id.v, at);
     cs->stats.pending++;
@@ -257,12 +258,14 @@ void takeover_commit(struct cellserver *cs, uint32_t at, uint64_t order)
     struct transfer item = p->transfer;
     struct node_id asker = p->asker;
     uint32_t leaf = p->leaf, entity = p->entity;
+    uint64_t floor = p->floor;
     pending_free(cs, at); /* its buffers stay until another OFFER becomes pending */
     if (entity != NONE) {
         handoff_local_done(cs, entity, leaf, order);
         return;
     }
     struct accept_item answer = {.id = item.record.id, .offered = item.record.version};
+    if (floor > item.record.version) item.record.version = floor;
     if (version_here(cs, item.record.id) <= item.record.version) take_over(cs, leaf, &item);
     answer.version = version_here(cs, item.record.id);
     accept(cs, asker, cs->leaves[leaf].key, &answer);
@@ -298,7 +301,9 @@ static enum terrane_error offer_item(struct cellserver *cs, struct node_id asker
     struct accept_item answer = {.id = item->record.id, .offered = item->record.version};
     uint32_t pending = pending_find(cs, item->record.id);
     /* Our last words about the leaf with which it went have not come there: its new primary knows what it has. */
-    if (forward_gave(cs, item->record.id, asker)) forward_forget(cs, item->record.id);
+    bool gave = forward_gave(cs, item->record.id, asker);
+    uint64_t floor = gave ? forward_version(cs, item->record.id) : 0;
+    if (gave) forward_forget(cs, item->record.id);
     uint64_t later = version_here(cs, item->record.id);
     if (pending != NONE && cs->pendings[pending].transfer.record.version > later) {
         later = cs->pendings[pending].transfer.record.version;
@@ -317,8 +322,10 @@ static enum terrane_error offer_item(struct cellserver *cs, struct node_id asker
     if (error != TERRANE_ERR_OK) return error;
     if (standby_named(cs, leaf) && !MUTATION(ACCEPTED_EARLY)) {
         pend(cs, asker, m->from, leaf, item);
+        if (gave) cs->pendings[pending_find(cs, item->record.id)].floor = floor;
         return TERRANE_ERR_OK;
     }
+    if (floor > item->record.version) item->record.version = floor;
     take_over(cs, leaf, item);
     answer.version = item->record.version + 1;
     accept(cs, asker, m->to, &answer);
