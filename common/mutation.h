@@ -8,7 +8,8 @@
 
 #include <stdbool.h>
 
-/* X(NAME, name, faults, what it does): `faults` is the level (tests/sim/plan.h) at which it shows. */
+/* X(NAME, name, faults, what it does): `faults` is the level (tests/sim/plan.h) at which it shows, or moves: deaths
+ * while leaves are moved. */
 #define MUTATIONS(X)                                                                                                   \
     X(FENCE_SKIPPED, fence_skipped, "all", "a primary serves on though its lease and its standby's acks are old")      \
     X(ACKED_EARLY, acked_early, "deaths", "a command is answered before the standby has it")                           \
@@ -27,7 +28,7 @@
     X(RELEASED_EARLY, released_early, "all", "a leaf is released before its standby has all of it")                    \
     X(EPOCH_REUSED, epoch_reused, "deaths", "the coordinator promotes without a new epoch")                            \
     X(TOLD_UNSTORED, told_unstored, "all", "the coordinator tells a map that is not stored yet")                       \
-    X(GIVEN_DROPPED, given_dropped, "deaths", "who gives a leaf away keeps nothing of it")                             \
+    X(GIVEN_DROPPED, given_dropped, "moves", "who gives a leaf away keeps nothing of it")                              \
     X(FORWARD_FORGOTTEN, forward_forgotten, "all", "a former owner forgets at once where an entity went")              \
     X(STALE_OFFER, stale_offer, "all", "an OFFER of a deposed primary is taken")                                       \
     X(COMMAND_FORGOTTEN, command_forgotten, "deaths", "a gateway does not repeat a command to a new primary")

@@ -383,6 +383,82 @@ static inline void death_ticks(struct rig *rig, uint64_t count)
     while (rig->ticks < until) death_event(rig);
 }
 
+/* ---- what is there ---- */
+
+struct death_found {
+    const struct rig *rig;
+    uint64_t id;
+    uint32_t owned, served, leaving;
+    uint32_t server, looking; /* where it is; the one that is looked at */
+    struct quadkey leaf;
+    struct position position;
+    uint64_t version;
+    char state[8];
+};
+
+static inline void death_note(struct death_found *found, const struct cellserver_entity *e)
+{
+    found->owned++;
+    found->leaving += e->leaving;
+    found->served += !e->leaving && !e->fenced;
+    found->leaf = e->leaf;
+    found->position = e->record.position;
+    found->version = e->record.version;
+    snprintf(found->state, sizeof found->state, "%.*s", (int)e->record.state_size, (const char *)e->record.state);
+}
+
+/* Served as of now: a server that has slept and not stepped since judges by its old clock. */
+static inline void death_note_owned(void *context, const struct cellserver_entity *e)
+{
+    struct death_found *found = context;
+    const struct rig *rig = found->rig;
+    uint32_t epoch, served = found->served;
+    if (e->record.id.v != found->id) return;
+    death_note(found, e);
+    found->server = found->looking;
+    if (!cellserver_owns_at(rig->servers[found->looking], e->leaf, rig->now_us, &epoch)) found->served = served;
+}
+
+static inline void death_note_held(void *context, struct quadkey leaf, uint32_t epoch, bool level,
+                                   const struct cellserver_entity *e)
+{
+    struct death_found *found = context;
+    (void)epoch;
+    if (e->record.id.v != found->id) return;
+    uint32_t served = found->served;
+    death_note(found, e);
+    found->server = found->looking;
+    found->leaf = leaf;
+    found->served = served + level;
+}
+
+static inline struct death_found death_find_owned(const struct rig *rig, uint64_t id)
+{
+    struct death_found found = {.rig = rig, .id = id};
+    for (found.looking = 0; found.looking < SERVERS; found.looking++) {
+        if (rig->dead[found.looking] || rig->frozen[found.looking]) continue;
+        cellserver_census(rig->servers[found.looking], death_note_owned, &found);
+    }
+    return found;
+}
+
+/* At one server; `served`: its copy is level. */
+static inline struct death_found death_find_held_at(const struct rig *rig, uint64_t id, uint32_t server)
+{
+    struct death_found found = {.rig = rig, .id = id, .looking = server};
+    if (!rig->dead[server]) cellserver_replicas(rig->servers[server], death_note_held, &found);
+    return found;
+}
+
+static inline struct death_found death_find_held(const struct rig *rig, uint64_t id)
+{
+    struct death_found found = {.rig = rig, .id = id};
+    for (found.looking = 0; found.looking < SERVERS; found.looking++) {
+        if (!rig->dead[found.looking]) cellserver_replicas(rig->servers[found.looking], death_note_held, &found);
+    }
+    return found;
+}
+
 /* ---- opening ---- */
 
 static inline void rig_open_gateway(struct rig *rig, uint32_t node)

@@ -51,72 +51,6 @@ static uint32_t faults, tales;
         }                                                                                                              \
     } while (0)
 
-/* ---- what is there ---- */
-
-struct found {
-    uint64_t id;
-    uint32_t owned, served, leaving;
-    uint32_t server, looking; /* where it is owned; the one that is looked at */
-    struct quadkey leaf;
-    struct position position;
-    uint64_t version;
-    char state[8];
-};
-
-static void note(struct found *found, const struct cellserver_entity *e)
-{
-    found->owned++;
-    found->leaving += e->leaving;
-    found->served += !e->leaving && !e->fenced;
-    found->leaf = e->leaf;
-    found->position = e->record.position;
-    found->version = e->record.version;
-    snprintf(found->state, sizeof found->state, "%.*s", (int)e->record.state_size, (const char *)e->record.state);
-}
-
-/* Served as of now: a server that has slept and not stepped since judges by its old clock. */
-static void note_owned(void *context, const struct cellserver_entity *e)
-{
-    struct found *found = context;
-    uint32_t epoch, served = found->served;
-    if (e->record.id.v != found->id) return;
-    note(found, e);
-    if (!cellserver_owns_at(rig.servers[found->looking], e->leaf, rig.now_us, &epoch)) found->served = served;
-}
-
-static void note_held(void *context, struct quadkey leaf, uint32_t epoch, bool level, const struct cellserver_entity *e)
-{
-    struct found *found = context;
-    (void)epoch;
-    if (e->record.id.v != found->id) return;
-    uint32_t served = found->served;
-    note(found, e);
-    found->leaf = leaf;
-    found->served = served + level;
-}
-
-static struct found find_owned(uint64_t id)
-{
-    struct found found = {.id = id};
-    for (uint32_t server = 0; server < SERVERS; server++) {
-        uint32_t before = found.owned;
-        if (rig.dead[server] || rig.frozen[server]) continue;
-        found.looking = server;
-        cellserver_census(rig.servers[server], note_owned, &found);
-        if (found.owned > before) found.server = server;
-    }
-    return found;
-}
-
-static struct found find_held(uint64_t id)
-{
-    struct found found = {.id = id};
-    for (uint32_t server = 0; server < SERVERS; server++) {
-        if (!rig.dead[server]) cellserver_replicas(rig.servers[server], note_held, &found);
-    }
-    return found;
-}
-
 /* ---- the tale ---- */
 
 static void open_world(void)
@@ -158,7 +92,7 @@ static void settle(void)
     ck_assert_uint_eq(rig.games[1].done_ok, 2);
     ck_assert_uint_eq(rig.games[0].see_count, 2);
     ck_assert_uint_eq(rig.games[1].see_count, 4);
-    ck_assert_uint_eq(find_owned(TRAVELLER).server, tale.layout->source);
+    ck_assert_uint_eq(death_find_owned(&rig, TRAVELLER).server, tale.layout->source);
 }
 
 /* What the coordinator does about a victim: whoever stood by takes over, the spare stands by. */
@@ -203,12 +137,12 @@ static bool all_calm(void)
     for (uint32_t server = 0; server < SERVERS; server++) {
         if (!rig.dead[server] && !rig.frozen[server] && !cellserver_calm(rig.servers[server])) return false;
     }
-    return find_owned(TRAVELLER).leaving == 0;
+    return death_find_owned(&rig, TRAVELLER).leaving == 0;
 }
 
 static void check_one_serves(void)
 {
-    struct found found = find_owned(TRAVELLER);
+    struct death_found found = death_find_owned(&rig, TRAVELLER);
     if (found.served > 1) COMPLAIN("%u serve the traveller", found.served);
 }
 
@@ -232,7 +166,7 @@ static uint32_t cross(void)
         if (struck != 0 && rig.ticks != ticked) aftermath(rig.ticks - struck);
         ticked = rig.ticks;
         if (struck != 0 && rig.ticks - struck > 60) return event;
-        bool there = tale.after == UINT32_MAX && quadkey_equal(find_owned(TRAVELLER).leaf, rig.map[1].leaf);
+        bool there = tale.after == UINT32_MAX && quadkey_equal(death_find_owned(&rig, TRAVELLER).leaf, rig.map[1].leaf);
         if (there && over == 0 && all_calm()) over = event + 20;
         if (over != 0 && event == over) return event;
     }
@@ -242,9 +176,9 @@ static uint32_t cross(void)
 
 /* ---- what must hold ---- */
 
-static void check_copies(uint64_t id, const struct found *owned)
+static void check_copies(uint64_t id, const struct death_found *owned)
 {
-    struct found held = find_held(id);
+    struct death_found held = death_find_held(&rig, id);
     if (held.owned != 1 || held.served != 1) {
         COMPLAIN("%u copies of %d, %u level", held.owned, (int)id, held.served);
     } else if (!quadkey_equal(held.leaf, owned->leaf) || strcmp(held.state, owned->state) != 0 ||
@@ -256,7 +190,7 @@ static void check_copies(uint64_t id, const struct found *owned)
 
 static void check_entity(uint64_t id, const char *state, double stands, uint32_t leaf)
 {
-    struct found owned = find_owned(id);
+    struct death_found owned = death_find_owned(&rig, id);
     double x, y, z;
     if (owned.owned != 1 || owned.served != 1) {
         COMPLAIN("%d is there %u times, served by %u", (int)id, owned.owned, owned.served);
@@ -293,7 +227,8 @@ static void check_departure(void)
 {
     const struct game *game = &rig.games[1];
     death_ticks(&rig, 220);
-    if (find_owned(TRAVELLER).owned + find_held(TRAVELLER).owned > 0) COMPLAIN("the traveller stays without a gateway");
+    if (death_find_owned(&rig, TRAVELLER).owned + death_find_held(&rig, TRAVELLER).owned > 0)
+        COMPLAIN("the traveller stays without a gateway");
     if (game->unsee_count != 2 || game->mispaired > 0) COMPLAIN("unseen %u times", game->unsee_count);
     if (game->sees[WEST][TRAVELLER] || game->sees[EAST][TRAVELLER]) COMPLAIN("a phantom is seen");
 }
@@ -306,7 +241,7 @@ static uint32_t run(struct tale what)
     uint32_t events = cross();
     bool known = !rig.dead[GATEWAY];
     if (tale.after == UINT32_MAX) {
-        ck_assert_uint_eq(find_owned(TRAVELLER).leaving, 0);
+        ck_assert_uint_eq(death_find_owned(&rig, TRAVELLER).leaving, 0);
         death_ticks(&rig, 10);
     }
     check_entity(WEST, "s1", 6380, 0);
@@ -314,7 +249,7 @@ static uint32_t run(struct tale what)
     if (known) {
         check_entity(TRAVELLER, "s2", 6405, 1);
     } else {
-        struct found owned = find_owned(TRAVELLER);
+        struct death_found owned = death_find_owned(&rig, TRAVELLER);
         uint32_t leaf = quadkey_equal(owned.leaf, rig.map[0].leaf) ? 0 : 1;
         check_entity(TRAVELLER, rig.games[0].done_ok == 2 ? "s2" : NULL, 0, leaf);
     }

@@ -175,6 +175,14 @@ static int run_mutants(char **argv)
 }
 #endif
 
+/* A plant's level: "moves" is deaths while leaves are moved. */
+static void take_level(const char *level, struct plan_options *options)
+{
+    bool moves = strcmp(level, "moves") == 0;
+    options->faults = fault_level_of(moves ? "deaths" : level);
+    if (moves) options->balance = options->standbys = true;
+}
+
 /* -1: go on. */
 static int parse(int argc, char **argv, struct flags *flags)
 {
@@ -200,7 +208,7 @@ static int parse(int argc, char **argv, struct flags *flags)
             i++;
         }
     }
-    if (!flags->faults) flags->options.faults = fault_level_of(plant_faults(flags->plant));
+    if (!flags->faults) take_level(plant_faults(flags->plant), &flags->options);
     return flags->seeds ? -1 : bad_usage("--seeds");
 }
 

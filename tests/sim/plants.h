@@ -47,7 +47,7 @@ const char *plant_name(enum plant plant);
 const char *plant_text(enum plant plant);
 /* A part of the violation that must come; "" any. */
 const char *plant_says(enum plant plant);
-/* The name of the level of faults (plan.h) at which it shows. */
+/* The name of the level of faults (plan.h) at which it shows, or moves: deaths while leaves are moved. */
 const char *plant_faults(enum plant plant);
 /* PLANT_COUNT: no such plant. */
 enum plant plant_of(const char *name);

@@ -38,7 +38,8 @@ def catch(program, most, name, level):
         seed, said = run(program, seed + 1, most, "--plant", name)
         if seed is None:
             break
-        if run(program, seed, seed, "--faults", level)[0] is None:
+        flags = ["deaths", "--balance"] if level == "moves" else [level]
+        if run(program, seed, seed, "--faults", *flags)[0] is None:
             return seed, said
     return None, f"nothing within {most} seeds"
 
