@@ -125,6 +125,19 @@ static void field_name(struct field *f, const char *count)
     snprintf(f->name + used, sizeof f->name - (size_t)used, "/%ux%u", f->flags->cells, f->flags->cells);
 }
 
+struct workload_options race_load(const struct bench_flags *flags, const char *workload, uint32_t count)
+{
+    return (struct workload_options){.name = workload,
+                                     .count = count,
+                                     .side = (int32_t)(BENCH_CELL * flags->cells),
+                                     .cell = BENCH_CELL,
+                                     .step = BENCH_STEP,
+                                     .metre = BENCH_CELL / 50.0,
+                                     .tick_s = TICK_S,
+                                     .space = flags->space,
+                                     .crowds = flags->crowds};
+}
+
 unsigned race_run(const struct bench_flags *flags)
 {
     static const uint32_t quick[BENCH_SIZES] = {1000, 10000}, full[BENCH_SIZES] = {1000, 10000, 100000};
@@ -144,15 +157,7 @@ unsigned race_run(const struct bench_flags *flags)
                                 .cell = BENCH_CELL,
                                 .radius = BENCH_CELL,
                                 .budget_ns = flags->quick ? fmin(10e6, sizes[size] * 1e4) : 200e6,
-                                .load = {.name = info->name,
-                                         .count = sizes[size],
-                                         .side = (int32_t)(BENCH_CELL * flags->cells),
-                                         .cell = BENCH_CELL,
-                                         .step = BENCH_STEP,
-                                         .metre = BENCH_CELL / 50.0,
-                                         .tick_s = TICK_S,
-                                         .space = flags->space,
-                                         .crowds = flags->crowds}},
+                                .load = race_load(flags, info->name, sizes[size])},
                 };
                 field_name(&field, count);
                 if (flags->only && !strstr(field.name, flags->only)) continue;

@@ -11,6 +11,7 @@ static const char help[] =
     "Usage: bench_aoi [--quick] [--case TEXT] [--index NAME|all] [--workload NAME|all] [--entities N,...] [--3d] "
     "[--csv]\n"
     "       bench_aoi --advise --map M --entities N --radius M [--speed M] [--rate HZ] [--3d] ...\n"
+    "       bench_aoi --steps N --workload NAME --entities N [--3d] [--cells N]\n"
     "Measures the area-of-interest indexes; one JSON object a line and figure.\n"
     "\n"
     "Without --workload: one index next to the textbook grid, at 10k, 100k and 1m entities. With it, or with\n"
@@ -24,6 +25,8 @@ static const char help[] =
     "  --3d               in space instead of on the plane\n"
     "  --cells N          the side of the world in cells, 1 to 10000; 200 unless told\n"
     "  --csv              commas instead of JSON\n"
+    "  --steps N          measure nothing: print the workload's world, and where all are in N ticks, for other "
+    "programs\n"
     "  --plain            the grid without vector instructions\n"
     "  --list             the names of the indexes\n"
     "  --list-workloads   the names of the workloads\n"
@@ -106,7 +109,15 @@ struct command {
     struct bench_flags flags;
     struct advise_options advise;
     bool advises;
+    uint32_t steps; /* 0: not asked for */
 };
+
+static uint32_t steps_parse(const char *text)
+{
+    double steps = number_parse("steps", text, 1);
+    if (steps != floor(steps) || steps > 1e6) kit_fail(2, "--steps: '%s' is no whole number up to 1000000", text);
+    return (uint32_t)steps;
+}
 
 static bool advise_flag(struct command *c, int flag, const char *text)
 {
@@ -153,6 +164,7 @@ static struct command command_parse(int argc, char **argv)
         {"entities", required_argument, NULL, 'e'},
         {"list", no_argument, NULL, 'l'},
         {"list-workloads", no_argument, NULL, 'L'},
+        {"steps", required_argument, NULL, 'S'},
         {"help", no_argument, NULL, 'h'},
         {"advise", no_argument, NULL, 'A'},
         {"map", required_argument, NULL, 'm'},
@@ -178,6 +190,7 @@ static struct command command_parse(int argc, char **argv)
         case 'i': index_set(&c.flags, optarg); break;
         case 'w': workload_set(&c.flags, optarg); break;
         case 'e': counts_parse(optarg, c.flags.entities); break;
+        case 'S': c.steps = steps_parse(optarg); break;
         case 'l': list_print(); exit(0);
         case 'L': workloads_print(); exit(0);
         case 'h': fputs(help, stdout); exit(0);
@@ -208,12 +221,39 @@ static void advise(struct command *c)
     advise_run(o);
 }
 
+/* The world in one line, then one line a tick: what other programs need in order to do the same work. */
+static void steps_print(const struct command *c)
+{
+    const struct bench_flags *f = &c->flags;
+    if (!f->workload || !strcmp(f->workload, "all") || !f->entities[0] || f->entities[1]) {
+        kit_fail(2, "--steps needs one --workload and one number of --entities");
+    }
+    struct workload_options options = race_load(f, f->workload, f->entities[0]);
+    struct workload load;
+    workload_open(&load, &options);
+    printf("{\"workload\":\"%s\",\"entities\":%u,\"side\":%d,\"radius\":%d}\n", options.name, options.count,
+           options.side, options.cell);
+    for (uint32_t step = 0; step < c->steps; step++) {
+        for (uint32_t i = 0; i < options.count; i++) {
+            printf("%s[%d,%d,%d]", i ? "," : "[", load.at[i].x, load.at[i].y, load.at[i].z);
+        }
+        puts("]");
+        workload_step(&load);
+        workload_accept(&load);
+    }
+    workload_close(&load);
+}
+
 int main(int argc, char **argv)
 {
     struct command command = command_parse(argc, argv);
     const struct bench_flags *flags = &command.flags;
     if (command.advises) {
         advise(&command);
+        return 0;
+    }
+    if (command.steps) {
+        steps_print(&command);
         return 0;
     }
     bool all = flags->index && !strcmp(flags->index, "all");

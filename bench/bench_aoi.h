@@ -28,6 +28,8 @@ struct bench_flags {
 unsigned duel_run(const struct bench_flags *flags);
 /* aoi_race.c: indexes next to each other, by workload. Returns how many cases there were. */
 unsigned race_run(const struct bench_flags *flags);
+/* How the world of a race moves. */
+struct workload_options race_load(const struct bench_flags *flags, const char *workload, uint32_t count);
 
 /* aoi_advise.c: the user's own numbers, in metres and seconds. 0: the default. */
 struct advise_options {

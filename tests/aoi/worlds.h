@@ -30,5 +30,7 @@ bool world_run(struct differ *d, uint64_t operations);
 /* The same with a crowd that walks as recorded (TERRANE_CROWDS, a folder; made up without it), whole ticks at a time.
  */
 bool crowd_run(struct differ *d, uint64_t seed, uint64_t operations);
+/* The same with the benchmark's workloads, in turn by seed / 8, in ticks and one at a time; in crowd_world's world. */
+bool workload_run(struct differ *d, uint64_t seed, uint64_t operations);
 
 #endif

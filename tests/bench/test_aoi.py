@@ -74,10 +74,18 @@ class Tools(unittest.TestCase):
         rows = lines_of(run("--quick", "--index", "grid", "--workload", "uniform", "--entities", "100", "--cells", "50"))
         self.assertEqual({r["case"] for r in rows}, {"block/100/uniform/50x50", "radius/100/uniform/50x50"})
 
+    def test_steps_are_the_workload(self):
+        for workload in WORKLOADS:
+            world, *steps = lines_of(run("--steps", "30", "--workload", workload, "--entities", "40", "--cells", "10"))
+            self.assertEqual(world, {"workload": workload, "entities": 40, "side": 81920, "radius": 8192})
+            self.assertEqual([len(at) for at in steps], [40] * 30)
+            self.assertTrue(all(0 <= v < world["side"] for at in steps for place in at for v in place))
+            self.assertGreater(len({json.dumps(at) for at in steps}), 1, workload)
+
     def test_bad_usage_is_told(self):
         for arguments, word in [(["--index", "nosuch"], "nosuch"), (["--workload", "nosuch"], "nosuch"),
                                 (["--entities", "x"], "'x'"), (["--case", "nosuch"], "nosuch"), (["--map", "5"], "--advise"),
-                                (["--advise", "--map", "100"], "--entities"), (["more"], "more"), (["--cells", "0"], "cells"),
+                                (["--advise", "--map", "100"], "--entities"), (["more"], "more"), (["--steps", "2"], "--workload"), (["--steps", "0"], "steps"), (["--cells", "0"], "cells"),
                                 (["--advise", "--map", "10", "--entities", "5", "--radius", "20"], "radius")]:
             self.assertIn(word, run(*arguments, code=2))
 
