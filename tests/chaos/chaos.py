@@ -31,9 +31,11 @@ WRONG = ["lost", "doubled", "views_wrong", "events_wrong", "gaps_unrepaired", "m
 KINDS = {"cell-kill": 6, "cell-pause": 3, "cell-stop": 1, "coordinator-kill": 2, "coordinator-pause": 1,
          "redis-kill": 2, "redis-pause": 1, "gateway-kill": 2}
 NET_KINDS = {"cell-partition": 3, "cell-mute": 3, "cell-deaf": 3, "cell-loss": 2}
-# What is dropped of a server whose packets carry the mark {0}: of its connections, or of what its group sends.
-DROPS = {"partition": "ct mark {0} drop", "mute": "meta skgid {0} drop", "deaf": "ct mark {0} meta skgid != {0} drop",
-         "loss": "ct mark {0} numgen random mod 100 < 20 drop"}
+# What is dropped of a server: of its connections, or of what its group sends. Each server has a bit of its own in the
+# mark, since a connection of two servers is both's: one number would be that of who sent last.
+DROPS = {"partition": "ct mark and {bit} != 0 drop", "mute": "meta skgid {group} drop",
+         "deaf": "ct mark and {bit} != 0 meta skgid != {group} drop",
+         "loss": "ct mark and {bit} != 0 numgen random mod 100 < 20 drop"}
 FIRST_GROUP = 64200
 RELAY_GROUP, RELAY_PORT = 64100, 14999
 LEASE = 0.25
@@ -80,7 +82,7 @@ class Chaos:
             command += ["--first-group", str(FIRST_GROUP)]
             nft("add table inet t", "add chain inet t marks { type filter hook output priority -1; }",
                 "add chain inet t drops { type filter hook output priority 0; }",
-                *[f"add rule inet t marks meta skgid {FIRST_GROUP + i} ct mark set {FIRST_GROUP + i}"
+                *[f"add rule inet t marks meta skgid {FIRST_GROUP + i} ct mark set ct mark or {1 << i}"
                   for i in range(o.servers)])
         if o.delay:
             self.start_relay()
@@ -160,7 +162,8 @@ class Chaos:
         if how in DROPS:
             seconds = self.dice.uniform(2 * LEASE, 8 * LEASE)
             self.say(f"{how} of {name} for {seconds:.2f} s")
-            nft("add rule inet t drops " + DROPS[how].format(FIRST_GROUP + int(name.split("-")[1]) - 1))
+            at = int(name.split("-")[1]) - 1
+            nft("add rule inet t drops " + DROPS[how].format(bit=1 << at, group=FIRST_GROUP + at))
             time.sleep(seconds)
             nft("flush chain inet t drops")
         elif how == "pause":
