@@ -173,6 +173,11 @@ static bool leaf_is_near(const struct cellserver *cs, const struct leaf_owner *o
     return false;
 }
 
+bool leaf_neighbours(const struct cellserver *cs, const struct own_leaf *leaf, struct quadkey other)
+{
+    return square_gap(leaf->square, quadkey_square(&cs->world, other)) <= cs->strip + cs->world.handoff_hysteresis;
+}
+
 static bool leaf_is_watchable(const struct cellserver *cs, const struct leaf_owner *owner)
 {
     return owner != NULL && owner->primary.v != 0 && !node_id_equal(owner->primary, cs->options.info.node) &&
@@ -242,5 +247,15 @@ void ghosts_sync(struct cellserver *cs)
             replicas_watch(cs->ghosts, cs->now_us, owner->leaf);
         }
         replicas_set_epoch(cs->ghosts, cs->now_us, owner->leaf, owner->since);
+    }
+}
+
+/* An owner that has not heard of the leaf's last change shows what its former owner lacked, which is not what we lack:
+ * that a stream is level says nothing of this. Whoever answers has ears, and hears of the map as we do. */
+void ghosts_confirm(struct cellserver *cs, uint32_t leaf)
+{
+    const struct own_leaf *own = &cs->leaves[leaf];
+    for (uint32_t i = 0; own->used && i < cs->watched_count; i++) {
+        if (leaf_neighbours(cs, own, cs->watched[i])) replicas_confirm(cs->ghosts, cs->now_us, cs->watched[i]);
     }
 }

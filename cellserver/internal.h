@@ -176,7 +176,8 @@ struct acceptances {
 struct own_leaf {
     bool used, ghost_on;
     bool given_up;   /* not used any more, but its entities are still to become ghosts (leaves_sync) */
-    bool views_held; /* in this tick: whole views wait for ghosts */
+    bool views_held; /* in this tick: all whole views wait for ghosts */
+    bool rim_held;   /* in this tick: those wait that reach a leaf whose ghosts are not there */
     bool outdated;   /* a successor that our map does not know yet has a level standby: what is here is the past */
     struct quadkey key;
     uint32_t epoch, since, feed, count;
@@ -187,6 +188,7 @@ struct own_leaf {
     struct subscriber *subscribers;
     uint32_t subscriber_count, subscriber_room;
     uint64_t hold_until_us; /* it has been promoted: until then whole views wait for the ghosts around it */
+    uint64_t rim_until_us;  /* until then those wait that reach a leaf whose ghosts are not there */
     uint64_t level_us;      /* while it waits so: since when all leaves around are level; 0: they are not */
     bool fenced;            /* as of the last tick */
     struct standby_stream standby;
@@ -412,6 +414,8 @@ void entities_close(struct cellserver *cs);
 /* border.c */
 void ghosts_open(struct cellserver *cs);
 void ghosts_sync(struct cellserver *cs);
+bool leaf_neighbours(const struct cellserver *cs, const struct own_leaf *leaf, struct quadkey other); /* sees into it */
+void ghosts_confirm(struct cellserver *cs, uint32_t leaf); /* its neighbours are asked what they would show now */
 bool leaf_shows(const struct cellserver *cs, const struct own_leaf *leaf, struct position p);
 void ghost_from_owned(struct cellserver *cs, uint32_t index, struct quadkey to);
 void leaf_ghosts_on(struct cellserver *cs, uint32_t leaf);
@@ -570,7 +574,7 @@ void replica_drop_reader(struct cellserver *cs, uint32_t peer, const struct subs
 
 /* promote.c */
 void promote_begin(struct cellserver *cs, struct held_leaf *leaf); /* the map says that it is ours */
-void promote_check(struct cellserver *cs);                         /* each step */
+void promote_check(struct cellserver *cs);                /* each step */
 void release_received(struct cellserver *cs, uint32_t peer, const struct release *m);
 
 /* cellserver.c */

@@ -20,6 +20,9 @@
  * then a neighbour that has died as well is replaced. */
 #define VIEWS_HELD_US     UINT64_C(500000)
 #define VIEWS_HELD_LEASES 3u
+/* And so much longer those views that reach a leaf which keeps silent: its owner has the only copy and hears nobody, so
+ * nobody takes its place. What it would show is still there. */
+#define RIM_HELD_US UINT64_C(2000000)
 
 void promote_begin(struct cellserver *cs, struct held_leaf *leaf)
 {
@@ -137,6 +140,15 @@ static void install(struct cellserver *cs, uint32_t leaf_at, const struct held_l
     if (!leaves) handoff_check(cs, at);
 }
 
+static void leaf_hold_views(struct cellserver *cs, uint32_t at)
+{
+    struct own_leaf *leaf = &cs->leaves[at];
+    uint64_t leases_us = VIEWS_HELD_LEASES * cs->lease_us;
+    leaf->hold_until_us = cs->now_us + (leases_us > VIEWS_HELD_US ? leases_us : VIEWS_HELD_US);
+    leaf->rim_until_us = leaf->hold_until_us + RIM_HELD_US;
+    leaf->level_us = 0;
+}
+
 static void leaf_promote(struct cellserver *cs, struct held_leaf *held, const char *why)
 {
     const struct leaf_owner *owner = ownership_leaf(&cs->map, held->key);
@@ -146,8 +158,7 @@ static void leaf_promote(struct cellserver *cs, struct held_leaf *held, const ch
                held->content.count, held->level, why);
     uint32_t at = leaf_open(cs, owner);
     formers_note(&cs->leaves[at].formers, held->primary); /* it may have kept what it gave us */
-    uint64_t leases_us = VIEWS_HELD_LEASES * cs->lease_us;
-    cs->leaves[at].hold_until_us = cs->now_us + (leases_us > VIEWS_HELD_US ? leases_us : VIEWS_HELD_US);
+    leaf_hold_views(cs, at);
     for (uint32_t i = 0; i < held->content.end; i++) {
         const struct held_entity *item = &held->content.entities[i];
         if (item->id.v != 0 && !newer_beside(cs, held, item)) install(cs, at, held, item);
@@ -198,6 +209,7 @@ void promote_check(struct cellserver *cs)
         struct quadkey key = cs->held.leaves[i].key;
         leaf_settle(cs, key);
         leaf_publish_now(cs, leaf_find(cs, key));
+        ghosts_confirm(cs, leaf_find(cs, key));
     }
     standby_sync(cs);
     handoff_sync(cs);

@@ -203,34 +203,45 @@ static void resync(struct cellserver *cs, uint32_t at)
 
 /* Content from before is not enough: a former owner of both leaves did not show one to the other. Nor is a snapshot of
  * each leaf: what goes from one to another between the two is in neither, but in a frame that comes a tick later. */
-static bool ghosts_awaited(const struct cellserver *cs, struct own_leaf *leaf)
+static void ghosts_await(struct cellserver *cs, struct own_leaf *leaf)
 {
-    if (!leaf->used || leaf->hold_until_us <= cs->now_us) return false;
+    leaf->views_held = leaf->rim_held = false;
+    if (!leaf->used || leaf->rim_until_us <= cs->now_us) return;
     bool alone = true, level = true;
     for (uint32_t i = 0; i < cs->watched_count; i++) {
-        struct square square = quadkey_square(&cs->world, cs->watched[i]);
-        if (square_gap(leaf->square, square) > cs->strip + cs->world.handoff_hysteresis) continue;
+        if (!leaf_neighbours(cs, leaf, cs->watched[i])) continue;
         alone = false;
-        level &= replicas_level(cs->ghosts, cs->watched[i]);
+        level &= replicas_sure(cs->ghosts, cs->watched[i]);
     }
     if (!level || leaf->level_us == 0) leaf->level_us = level ? cs->now_us : 0;
     uint64_t tick_us = cellserver_tick_us(cs);
-    return !alone && (!level || cs->now_us < leaf->level_us + SETTLE_TICKS * tick_us - tick_us / 2);
+    bool awaited = !alone && (!level || cs->now_us < leaf->level_us + SETTLE_TICKS * tick_us - tick_us / 2);
+    leaf->views_held = awaited && (level || cs->now_us < leaf->hold_until_us);
+    leaf->rim_held = awaited && !leaf->views_held;
+}
+
+static bool reaches_unknown(const struct cellserver *cs, const struct entity *e)
+{
+    for (uint32_t i = 0; i < cs->watched_count; i++) {
+        if (replicas_sure(cs->ghosts, cs->watched[i])) continue;
+        if (square_distance(quadkey_square(&cs->world, cs->watched[i]), e->position) <= cs->strip) return true;
+    }
+    return false;
 }
 
 /* The view of an observer whose leaf has just been promoted would lack what its former server saw of the neighbours,
  * and those who watch it would lose them for a moment. It keeps what it was told so far until the ghosts are there. */
 static bool view_held(const struct cellserver *cs, const struct entity *e)
 {
-    return e->status == ENTITY_OWNED && e->view_whole && cs->leaves[e->leaf].views_held;
+    if (e->status != ENTITY_OWNED || !e->view_whole) return false;
+    const struct own_leaf *leaf = &cs->leaves[e->leaf];
+    return leaf->views_held || (leaf->rim_held && reaches_unknown(cs, e));
 }
 
 void views_publish(struct cellserver *cs)
 {
     uint32_t held = 0;
-    for (uint32_t at = 0; at < cs->leaf_count; at++) {
-        cs->leaves[at].views_held = ghosts_awaited(cs, &cs->leaves[at]);
-    }
+    for (uint32_t at = 0; at < cs->leaf_count; at++) ghosts_await(cs, &cs->leaves[at]);
     for (uint32_t at = 0; at < cs->peer_count; at++) {
         if (cs->peers[at].used && cs->peers[at].resync) resync(cs, at);
     }

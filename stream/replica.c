@@ -73,7 +73,7 @@ static void due_set(struct replicas *r, struct replica *leaf, uint64_t due_us)
 static void heard(struct replicas *r, struct replica *leaf)
 {
     leaf->wait_us = r->options.retry_us;
-    due_set(r, leaf, r->now_us + r->options.silence_us);
+    if (!leaf->unsure) due_set(r, leaf, r->now_us + r->options.silence_us);
 }
 
 void replica_ask(struct replicas *r, struct replica *leaf)
@@ -294,6 +294,8 @@ enum terrane_error replica_snapshot(struct replicas *r, struct replica *leaf, st
         r->counters.stale++;
         return TERRANE_ERR_EPOCH_STALE;
     }
+    /* One that frames have overtaken says as well that its sender hears us. */
+    if (part.part + 1 == part.parts) leaf->unsure = false;
     if (!incoming_accepts(r, leaf, &part)) {
         r->counters.stale++;
         return TERRANE_ERR_OK;

@@ -32,6 +32,7 @@ struct replica {
     uint32_t content_epoch;
     uint64_t seq;
     bool gap_open; /* a gap is counted and not repaired yet */
+    bool unsure;   /* asked to be confirmed, and no snapshot has come since */
     bool asked;
     uint64_t asked_us, wait_us, due_us; /* last SUBSCRIBE, time to the one after the next, next */
     struct {

@@ -223,6 +223,22 @@ bool replicas_level(const struct replicas *r, struct quadkey leaf)
     return found != NULL && found->state == REPLICA_LEVEL;
 }
 
+void replicas_confirm(struct replicas *r, uint64_t now_us, struct quadkey leaf)
+{
+    step_begin(r, now_us);
+    struct replica *found = replica_find(r, leaf);
+    if (found == NULL || found->state != REPLICA_LEVEL || found->unsure) return;
+    found->unsure = true;
+    found->wait_us = r->options.retry_us;
+    replica_ask(r, found);
+}
+
+bool replicas_sure(const struct replicas *r, struct quadkey leaf)
+{
+    const struct replica *found = replica_find(r, leaf);
+    return found != NULL && found->state == REPLICA_LEVEL && !found->unsure;
+}
+
 bool replicas_filled(const struct replicas *r, struct quadkey leaf)
 {
     const struct replica *found = replica_find(r, leaf);

@@ -89,6 +89,10 @@ void replicas_adopt(struct replicas *r, uint64_t now_us, struct quadkey leaf, co
 uint32_t replicas_find(const struct replicas *r, struct entity_id id);
 bool replicas_get(const struct replicas *r, uint32_t handle, struct entity_record *out);
 bool replicas_level(const struct replicas *r, struct quadkey leaf); /* has content up to date as far as known */
+/* Asks the owner of a level leaf for a snapshot, to learn what it would show now (ghosts: to whom it shows them may
+ * have changed). Frames apply meanwhile. _sure: level, and no such answer is awaited. */
+void replicas_confirm(struct replicas *r, uint64_t now_us, struct quadkey leaf);
+bool replicas_sure(const struct replicas *r, struct quadkey leaf);
 /* Has ever had content, be it out of date or of a former owner: what is shown of it does not begin with the next
  * snapshot. */
 bool replicas_filled(const struct replicas *r, struct quadkey leaf);

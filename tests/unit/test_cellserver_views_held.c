@@ -54,7 +54,8 @@ START_TEST(whole_views_wait_for_the_ghosts_around_but_not_for_ever)
     stand_close(&s);
 
     open_rig();
-    stand_snapshot(&s, 0, &observer, 1);
+    struct standby_item both[] = {observer, stand_item(8, 1, 1000, 1000, 100 * UNIT)};
+    stand_snapshot(&s, 0, both, 2);
     s.map[2].primary = stand_node[STAND_THIRD];
     s.map[2].since = ++s.map[2].epoch;
     s.map[2].standby = NODE_NONE;
@@ -64,7 +65,13 @@ START_TEST(whole_views_wait_for_the_ghosts_around_but_not_for_ever)
     for (int i = 0; i < 14; i++) stand_tick(&s); /* three leases are 15 ticks */
     ck_assert_uint_eq(s.told[STAND_GATEWAY].count[MESSAGE_VIEWS], 0);
     for (int i = 0; i < 2; i++) stand_tick(&s);
+    ck_assert_uint_eq(s.told[STAND_GATEWAY].count[MESSAGE_VIEWS], 1); /* of the one that can't see into leaf 2 */
+    ck_assert_uint_eq(s.told[STAND_GATEWAY].view.observer.v, 8);
+    for (int i = 0; i < 38; i++) stand_tick(&s);
     ck_assert_uint_eq(s.told[STAND_GATEWAY].count[MESSAGE_VIEWS], 1);
+    for (int i = 0; i < 2; i++) stand_tick(&s); /* two seconds more, and no longer */
+    ck_assert_uint_eq(s.told[STAND_GATEWAY].count[MESSAGE_VIEWS], 2);
+    ck_assert_uint_eq(s.told[STAND_GATEWAY].view.observer.v, 7);
     stand_close(&s);
 }
 END_TEST

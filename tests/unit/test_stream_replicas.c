@@ -194,6 +194,26 @@ START_TEST(a_beat_tells_of_a_frame_missed_before_a_silence)
 }
 END_TEST
 
+START_TEST(what_is_to_be_confirmed_stays_level_and_is_sure_after_a_snapshot)
+{
+    begin();
+    kit_level(r, 0, s);
+    uint32_t asked = log_.asked_count;
+    ck_assert(replicas_sure(r, s->leaf));
+    replicas_confirm(r, 1, s->leaf);
+    replicas_confirm(r, 2, s->leaf); /* is asked for already */
+    ck_assert_uint_eq(log_.asked_count, asked + 1);
+    lose_a_frame();
+    ck_assert_int_eq(kit_feed(r, 3, s), TERRANE_ERR_OK);
+    ck_assert(!replicas_sure(r, s->leaf)); /* who speaks need not hear */
+    equal();
+    kit_snapshot(r, 4, s);
+    ck_assert(replicas_sure(r, s->leaf));
+    equal();
+    end();
+}
+END_TEST
+
 START_TEST(a_gap_after_the_snapshot_is_a_new_gap)
 {
     begin();
@@ -448,6 +468,7 @@ END_TEST
 SUITE_MAIN("stream_replicas", watching_asks_and_the_snapshot_makes_it_level, a_snapshot_of_nothing_makes_level_too,
            frames_that_come_before_the_snapshot_are_kept, everything_a_frame_can_say_arrives,
            a_frame_heard_twice_is_stale, a_gap_is_counted_asked_about_and_repaired_without_a_blink,
+           what_is_to_be_confirmed_stays_level_and_is_sure_after_a_snapshot,
            a_beat_tells_of_a_frame_missed_before_a_silence, a_gap_after_the_snapshot_is_a_new_gap,
            lower_epochs_are_refused_and_a_higher_one_is_a_gap, a_new_owner_is_asked_at_once_and_content_stays,
            the_first_epoch_right_at_watch_does_not_ask_twice, silence_asks_again_with_back_off_and_beats_prevent_it,
