@@ -574,7 +574,7 @@ void replica_drop_reader(struct cellserver *cs, uint32_t peer, const struct subs
 
 /* promote.c */
 void promote_begin(struct cellserver *cs, struct held_leaf *leaf); /* the map says that it is ours */
-void promote_check(struct cellserver *cs);                /* each step */
+void promote_check(struct cellserver *cs);                         /* each step */
 void release_received(struct cellserver *cs, uint32_t peer, const struct release *m);
 
 /* cellserver.c */

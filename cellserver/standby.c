@@ -552,6 +552,20 @@ void standby_sync(struct cellserver *cs)
     }
 }
 
+/* The leaf is closed. Its new primary answers for who stands in it, but not for who has gone to another of our leaves
+ * meanwhile: that one's gateway sees no change of server, and does not ask again. */
+static void waits_move_on(struct cellserver *cs, uint32_t leaf)
+{
+    while (cs->leaves[leaf].standby.wait_first != WAITING_NONE) {
+        struct waiting w = cs->waiting[cs->leaves[leaf].standby.wait_first];
+        wait_pop(cs, &cs->leaves[leaf].standby);
+        uint32_t at = w.kind == WAITING_RESULT ? entity_find(cs, w.result.id) : NONE;
+        const struct entity *e = at == NONE ? NULL : &cs->entities[at];
+        if (e != NULL && e->status == ENTITY_OWNED && e->leaf != leaf && cs->leaves[e->leaf].used)
+            standby_wait_result(cs, e->leaf, w.gateway, &w.result);
+    }
+}
+
 uint64_t standby_close_leaf(struct cellserver *cs, uint32_t leaf)
 {
     struct standby_stream *s = &cs->leaves[leaf].standby;
@@ -569,7 +583,7 @@ uint64_t standby_close_leaf(struct cellserver *cs, uint32_t leaf)
     }
     takeover_close_leaf(cs, leaf);
     stream_forget(cs, leaf);
-    while (s->wait_first != WAITING_NONE) wait_pop(cs, s);
+    waits_move_on(cs, leaf);
     return seq;
 }
 

@@ -97,12 +97,17 @@ static void take_over(struct cellserver *cs, uint32_t leaf, struct transfer *ite
     handoff_check(cs, at);
 }
 
+/* The version of the entity that is ours; 0: it is not. */
+static uint64_t version_owned(const struct cellserver *cs, struct entity_id id)
+{
+    uint32_t at = entity_find(cs, id);
+    return at != NONE && cs->entities[at].status == ENTITY_OWNED ? cs->entities[at].version : 0;
+}
+
 /* The highest version of the entity that is or was ours; 0: none. */
 static uint64_t version_here(const struct cellserver *cs, struct entity_id id)
 {
-    uint32_t at = entity_find(cs, id);
-    bool owned = at != NONE && cs->entities[at].status == ENTITY_OWNED;
-    uint64_t gone = forward_version(cs, id), own = owned ? cs->entities[at].version : 0;
+    uint64_t gone = forward_version(cs, id), own = version_owned(cs, id);
     return own > gone ? own : gone;
 }
 
@@ -300,11 +305,11 @@ static enum terrane_error offer_item(struct cellserver *cs, struct node_id asker
 {
     struct accept_item answer = {.id = item->record.id, .offered = item->record.version};
     uint32_t pending = pending_find(cs, item->record.id);
-    /* Our last words about the leaf with which it went have not come there: its new primary knows what it has. */
+    /* Our last words about the leaf with which it went have not come there: its new primary knows what it has. Until it
+     * is ours again, what still comes for it goes on to that one. */
     bool gave = forward_gave(cs, item->record.id, asker);
     uint64_t floor = gave ? forward_version(cs, item->record.id) : 0;
-    if (gave) forward_forget(cs, item->record.id);
-    uint64_t later = version_here(cs, item->record.id);
+    uint64_t later = gave ? version_owned(cs, item->record.id) : version_here(cs, item->record.id);
     if (pending != NONE && cs->pendings[pending].transfer.record.version > later) {
         later = cs->pendings[pending].transfer.record.version;
     }
