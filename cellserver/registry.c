@@ -264,6 +264,7 @@ static void send_alike(struct cellserver *cs, uint32_t first, uint32_t count, st
         items = 0;
     }
     if (items > 0 && peer != NONE && home != NULL) send_items(cs, peer, home, items, false);
+    writer_clear(&r->items); /* what nobody is there for goes to nobody else */
 }
 
 void registry_flush(struct cellserver *cs)

@@ -2,6 +2,7 @@
 
 #include "common/array.h"
 #include "common/check.h"
+#include "proto/packet.h"
 #include "tests/sim/trace.h"
 
 #include <stdarg.h>
@@ -297,9 +298,19 @@ static void watch(struct member *m, const uint8_t *prefix, size_t size, bool wan
     free(text);
 }
 
+/* What its receiver refuses comes again and again, and nothing behind it ever comes. */
+static void judge_packet(struct sim *sim, uint32_t index, const uint8_t *bytes, size_t size)
+{
+    struct packet packet;
+    enum terrane_error error = packet_decode(bytes, size, &packet);
+    if (error == TERRANE_ERR_OK) return;
+    sim_violation(sim, "member %u sends what nobody can read: %s", index, terrane_error_name(error));
+}
+
 static void carry_out(struct sim *sim, uint32_t index, const struct output *o, const uint8_t *bytes)
 {
     trace_output(sim, index, o, bytes);
+    if (o->kind == OUTPUT_SEND) judge_packet(sim, index, bytes, o->size);
     switch (o->kind) {
     case OUTPUT_SEND: network_send(sim, index, o->node, bytes, o->size); break;
     case OUTPUT_PUBLISH: network_publish(sim, index, o->feed, bytes, o->size); break;
