@@ -1,6 +1,8 @@
 /* The entity table: owned entities and ghosts in one array, their place in the AOI and in their leaf's streams. */
 #include "cellserver/internal.h"
 
+#include "common/mutation.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,6 +107,14 @@ void entity_transfer(const struct entity *e, struct transfer *out)
     if (!e->moved) return;
     out->record.position = e->pending_position; /* position_sequence counts it already */
     out->record.yaw = e->pending_yaw;
+}
+
+struct standby_item entity_standby_item(const struct entity *e)
+{
+    struct standby_item item = {.enter_request = e->enter_request};
+    entity_transfer(e, &item.transfer);
+    if (e->leaving && !MUTATION(MARK_LOST)) item.leaving_to = e->leaving_to;
+    return item;
 }
 
 void entity_set_state(struct entity *e, const uint8_t *state, uint32_t size)

@@ -23,12 +23,11 @@ void formers_end(struct cellserver *cs, uint32_t leaf_at)
     leaf->formers.count = 0;
 }
 
-static bool keep(struct cellserver *cs, struct held_content *content, struct standby_item *item)
+static bool keep(struct cellserver *cs, struct held_content *content, struct standby_item item)
 {
-    item->slot = content->end;
-    item->transfer.recall_count = 0;
+    item.slot = content->end;
     uint32_t before = content->count;
-    if (!held_put(content, item)) return false;
+    if (!held_put(content, &item)) return false;
     cs->stats.replicas += content->count - before;
     return true;
 }
@@ -38,17 +37,11 @@ static bool keep_all(struct cellserver *cs, uint32_t leaf_at, struct held_conten
     bool all = true;
     for (uint32_t i = 0; i < cs->entity_count && all; i++) {
         const struct entity *e = &cs->entities[i];
-        if (e->status != ENTITY_OWNED || e->leaf != leaf_at) continue;
-        struct standby_item item = {.enter_request = e->enter_request, .leaving_to = QUADKEY_NONE};
-        if (e->leaving) item.leaving_to = e->leaving_to;
-        entity_transfer(e, &item.transfer);
-        all = keep(cs, content, &item);
+        if (e->status == ENTITY_OWNED && e->leaf == leaf_at) all = keep(cs, content, entity_standby_item(e));
     }
     for (uint32_t i = 0; i < cs->pending_count && all; i++) {
         const struct pending *p = &cs->pendings[i];
-        if (!p->used || p->leaf != leaf_at) continue;
-        struct standby_item item = {.pending = true, .leaving_to = QUADKEY_NONE, .transfer = p->transfer};
-        all = keep(cs, content, &item);
+        if (p->used && p->leaf == leaf_at) all = keep(cs, content, pending_standby_item(p));
     }
     return all;
 }

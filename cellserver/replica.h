@@ -15,6 +15,9 @@
 #include "proto/messages.h"
 #include "stream/blobs.h"
 
+struct entity;
+struct pending;
+
 /* One entity of a standby leaf, as its primary has it. */
 struct held_entity {
     struct entity_id id; /* 0: free */
@@ -47,6 +50,11 @@ struct held_content {
     struct table ids;
     struct blobs blobs;
 };
+
+/* What a standby is told of an own entity, or of one that was offered and is not ours yet; in slot 0. The state stays
+ * theirs. */
+struct standby_item entity_standby_item(const struct entity *e);
+struct standby_item pending_standby_item(const struct pending *p);
 
 void held_close(struct held_content *c);
 /* Puts or replaces. False: the slot is another entity's, or the content is full; nothing changes then. */

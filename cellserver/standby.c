@@ -252,16 +252,9 @@ static void emit(struct cellserver *cs, uint32_t leaf_at, struct standby *m)
 static void put_write(struct cellserver *cs, struct standby_stream *s, uint32_t slot, struct writer *w)
 {
     struct standby_slot *there = &s->slots[slot];
-    struct standby_item item = {.slot = slot, .pending = there->pending};
-    if (there->pending) {
-        item.transfer = cs->pendings[there->owner].transfer;
-    } else {
-        const struct entity *e = &cs->entities[there->owner];
-        entity_transfer(e, &item.transfer);
-        item.enter_request = e->enter_request;
-        if (e->leaving && !MUTATION(MARK_LOST)) item.leaving_to = e->leaving_to;
-    }
-    item.transfer.recall_count = 0;
+    struct standby_item item = there->pending ? pending_standby_item(&cs->pendings[there->owner])
+                                              : entity_standby_item(&cs->entities[there->owner]);
+    item.slot = slot;
     there->position = item.transfer.record.position;
     there->yaw = item.transfer.record.yaw;
     there->sent = true;

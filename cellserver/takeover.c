@@ -164,6 +164,13 @@ static uint32_t pending_find(const struct cellserver *cs, struct entity_id id)
     return table_get(&cs->pending_index, id.v);
 }
 
+struct standby_item pending_standby_item(const struct pending *p)
+{
+    struct standby_item item = {.pending = true, .transfer = p->transfer};
+    item.transfer.recall_count = 0;
+    return item;
+}
+
 bool takeover_pends(const struct cellserver *cs, struct entity_id id)
 {
     return table_get(&cs->pending_index, id.v) != TABLE_NONE;
