@@ -2,12 +2,7 @@
  * each count and each victim it is run again, and the victim dies after so many. The coordinator's part, a new map, is
  * given by hand; then all goes on until it is calm, and the entity must be there once, where it went, with the state
  * that was acknowledged, seen by all who stand near it, who never blinked. */
-#include "tests/scenario/death_rig.h"
-#include "tests/unit/suite.h"
-
-#include <math.h>
-
-enum { WEST = 1, EAST, TRAVELLER, SPARE = SERVERS - 1, MAX_EVENTS = 4000 };
+#include "tests/scenario/death_judge.h"
 
 /* Who is what for the west leaf (source) and the east leaf (destination). The spare becomes the standby of whatever
  * has none any more. */
@@ -21,85 +16,37 @@ static const struct layout each_others = {"each other's standby", 0, 2, 2, 0};
 static const struct layout one_server = {"one server", 0, 1, 0, 3};
 static const struct layout one_server_one_standby = {"one server, one standby", 0, 1, 0, 1};
 
-enum end {
-    DIES,       /* proved dead at once; what it has said and nobody has heard is lost, */
-    DIES_HEARD, /* or arrives */
-    SLEEPS,     /* hears and says nothing for a second; given up when the lease is over */
-};
-static const char *const end_names[] = {"dies", "dies, heard", "sleeps"};
-
 struct tale {
     const struct layout *layout;
     uint32_t victim, after;
-    enum end end;
+    enum death_end end;
     uint64_t seed;
 };
 
 static struct rig rig;
 static struct tale tale;
-static uint32_t faults, tales;
+static uint32_t tales;
 
 #define CALM_TICKS 100u
 
-#define COMPLAIN(...)                                                                                                  \
-    do {                                                                                                               \
-        if (faults++ < 40) {                                                                                           \
-            printf("%s: node %u %s after event %u, order %llu: ", tale.layout->name, tale.victim, end_names[tale.end], \
-                   tale.after, (unsigned long long)tale.seed);                                                         \
-            printf(__VA_ARGS__);                                                                                       \
-            printf("\n");                                                                                              \
-        }                                                                                                              \
-    } while (0)
+static void say_tale(void)
+{
+    printf("%s: node %u %s after event %u, order %llu", tale.layout->name, tale.victim, death_end_names[tale.end],
+           tale.after, (unsigned long long)tale.seed);
+}
+static struct death_judge judge = {.rig = &rig, .say_tale = say_tale};
 
 /* ---- the tale ---- */
-
-static void open_world(void)
-{
-    struct leaf_owner map[LEAVES];
-    const struct layout *l = tale.layout;
-    for (uint32_t i = 0; i < LEAVES; i++) {
-        map[i] = (struct leaf_owner){
-            .leaf = quadkey_child(QUADKEY_ROOT, i), .epoch = 1, .since = 1, .primary = rig_node(SPARE)};
-    }
-    map[0].primary = rig_node(l->source);
-    map[0].standby = rig_node(l->source_standby);
-    map[1].primary = rig_node(l->destination);
-    map[1].standby = rig_node(l->destination_standby);
-    death_open(&rig, map, tale.seed);
-}
-
-static void enter(uint32_t gateway, uint64_t id, double x)
-{
-    uint64_t request;
-    const struct terrane_entity entity = {.id = id, .x = x, .y = 1000, .radius = 100, .state = "s1", .state_size = 2};
-    ck_assert_int_eq(gateway_enter(core_of(&rig, gateway), &entity, &request), TERRANE_ERR_OK);
-}
 
 static bool move(double x)
 {
     return gateway_move(core_of(&rig, GATEWAY), TRAVELLER, x, 1000, 0, 0) == TERRANE_ERR_OK;
 }
 
-/* The west and the east each have a watcher; all three see each other all the time. */
-static void settle(void)
-{
-    open_world();
-    enter(WATCHER, WEST, 6380);
-    enter(WATCHER, EAST, 6420);
-    enter(GATEWAY, TRAVELLER, 6397);
-    death_ticks(&rig, 8);
-    ck_assert_uint_eq(rig.games[0].done_ok, 1);
-    ck_assert_uint_eq(rig.games[1].done_ok, 2);
-    ck_assert_uint_eq(rig.games[0].see_count, 2);
-    ck_assert_uint_eq(rig.games[1].see_count, 4);
-    ck_assert_uint_eq(death_find_owned(&rig, TRAVELLER).server, tale.layout->source);
-}
-
 /* What the coordinator does about a victim: whoever stood by takes over, the spare stands by. */
-static void tell_new_map(bool proved)
+static void tell_new_map(void)
 {
     struct node_id victim = rig_node(tale.victim);
-    if (proved) rig.listed[tale.victim] = false;
     for (uint32_t i = 0; i < 2; i++) {
         struct leaf_owner *leaf = &rig.map[i];
         bool dead = node_id_equal(leaf->primary, victim);
@@ -114,36 +61,17 @@ static void tell_new_map(bool proved)
     coordinator_tell(&rig);
 }
 
-static void strike(void)
-{
-    if (tale.victim == COORDINATOR || tale.end == SLEEPS) {
-        rig.frozen[tale.victim] = true;
-        return;
-    }
-    rig.dead[tale.victim] = true;
-    if (tale.end == DIES) rig_lose(&rig, tale.victim);
-    tell_new_map(true);
-}
-
 /* What happens some ticks after it. */
 static void aftermath(uint64_t ticks)
 {
-    if (ticks == 7 && rig.frozen[tale.victim] && tale.victim != COORDINATOR) tell_new_map(false);
+    if (ticks == 7 && rig.frozen[tale.victim] && tale.victim != COORDINATOR) tell_new_map();
     if (ticks == 30) rig.frozen[tale.victim] = false;
-}
-
-static bool all_calm(void)
-{
-    for (uint32_t server = 0; server < SERVERS; server++) {
-        if (!rig.dead[server] && !rig.frozen[server] && !cellserver_calm(rig.servers[server])) return false;
-    }
-    return death_find_owned(&rig, TRAVELLER).leaving == 0;
 }
 
 static void check_one_serves(void)
 {
     struct death_found found = death_find_owned(&rig, TRAVELLER);
-    if (found.served > 1) COMPLAIN("%u serve the traveller", found.served);
+    if (found.served > 1) complain(&judge, "%u serve the traveller", found.served);
 }
 
 /* The traveller crosses while its state is set and, a little later, moves on. Returns the events until it is over. */
@@ -154,7 +82,7 @@ static uint32_t cross(void)
     ck_assert(move(6403));
     for (; event < MAX_EVENTS; event++) {
         if (event == tale.after) {
-            strike();
+            if (death_strike(&rig, tale.victim, tale.end)) tell_new_map();
             struck = rig.ticks;
         }
         if (event == 12 && !rig.dead[GATEWAY]) {
@@ -167,118 +95,67 @@ static uint32_t cross(void)
         ticked = rig.ticks;
         if (struck != 0 && rig.ticks - struck > 60) return event;
         bool there = tale.after == UINT32_MAX && quadkey_equal(death_find_owned(&rig, TRAVELLER).leaf, rig.map[1].leaf);
-        if (there && over == 0 && all_calm()) over = event + 20;
+        if (there && over == 0 && death_calm(&rig)) over = event + 20;
         if (over != 0 && event == over) return event;
     }
-    COMPLAIN("no end");
+    complain(&judge, "no end");
     return event;
 }
 
 /* ---- what must hold ---- */
 
-static void check_copies(uint64_t id, const struct death_found *owned)
-{
-    struct death_found held = death_find_held(&rig, id);
-    if (held.owned != 1 || held.served != 1) {
-        COMPLAIN("%u copies of %d, %u level", held.owned, (int)id, held.served);
-    } else if (!quadkey_equal(held.leaf, owned->leaf) || strcmp(held.state, owned->state) != 0 ||
-               held.version != owned->version || held.position.x != owned->position.x) {
-        COMPLAIN("the copy of %d is another: version %d of %d, state %s of %s", (int)id, (int)(held.version % 100000),
-                 (int)(owned->version % 100000), held.state, owned->state);
-    }
-}
-
-static void check_entity(uint64_t id, const char *state, double stands, uint32_t leaf)
-{
-    struct death_found owned = death_find_owned(&rig, id);
-    double x, y, z;
-    if (owned.owned != 1 || owned.served != 1) {
-        COMPLAIN("%d is there %u times, served by %u", (int)id, owned.owned, owned.served);
-        return;
-    }
-    world_coordinates(&rig.world, owned.position, &x, &y, &z);
-    if (state != NULL && strcmp(owned.state, state) != 0) COMPLAIN("%d has state %s", (int)id, owned.state);
-    if (stands > 0 && fabs(x - stands) > 0.05) COMPLAIN("%d stands at %g, not %g", (int)id, x, stands);
-    if (!quadkey_equal(owned.leaf, rig.map[leaf].leaf)) COMPLAIN("%d is in another leaf", (int)id);
-    if (!node_id_equal(rig.map[leaf].primary, rig_node(owned.server))) COMPLAIN("%d is at a wrong server", (int)id);
-    check_copies(id, &owned);
-}
-
-static void check_games(void)
-{
-    for (uint32_t g = 0; g < 2; g++) {
-        const struct game *game = &rig.games[g];
-        if (g == 0 && rig.dead[GATEWAY]) continue;
-        if (game->mispaired > 0) COMPLAIN("%u see or unsee out of turn", game->mispaired);
-        if (game->errors + game->done_failed > 0) COMPLAIN("an error or a failed request");
-        if (game->unsee_count > 0) COMPLAIN("gateway %u blinked %u times", g, game->unsee_count);
-        for (uint32_t a = 1; a <= TRAVELLER; a++) {
-            bool owns = (a == TRAVELLER) == (g == 0);
-            for (uint32_t b = 1; b <= TRAVELLER && owns; b++) {
-                if (a != b && !game->sees[a][b]) COMPLAIN("%u does not see %u", a, b);
-            }
-        }
-    }
-    if (!rig.dead[GATEWAY] && rig.games[0].done_ok != 2) COMPLAIN("%u requests were answered", rig.games[0].done_ok);
-}
-
-/* The entities of a gateway that is gone leave after a time, once for all who see them. */
 static void check_departure(void)
 {
     const struct game *game = &rig.games[1];
     death_ticks(&rig, 220);
     if (death_find_owned(&rig, TRAVELLER).owned + death_find_held(&rig, TRAVELLER).owned > 0)
-        COMPLAIN("the traveller stays without a gateway");
-    if (game->unsee_count != 2 || game->mispaired > 0) COMPLAIN("unseen %u times", game->unsee_count);
-    if (game->sees[WEST][TRAVELLER] || game->sees[EAST][TRAVELLER]) COMPLAIN("a phantom is seen");
+        complain(&judge, "the traveller stays without a gateway");
+    if (game->unsee_count != 2 || game->mispaired > 0) complain(&judge, "unseen %u times", game->unsee_count);
+    if (game->sees[WEST][TRAVELLER] || game->sees[EAST][TRAVELLER]) complain(&judge, "a phantom is seen");
 }
 
 static uint32_t run(struct tale what)
 {
     tale = what;
     tales++;
-    settle();
+    const struct layout *l = tale.layout;
+    death_settle(&rig, (uint32_t[]){l->source, l->source_standby}, (uint32_t[]){l->destination, l->destination_standby},
+                 tale.seed, 6397, "s1");
+    ck_assert_uint_eq(death_find_owned(&rig, TRAVELLER).server, l->source);
     uint32_t events = cross();
     bool known = !rig.dead[GATEWAY];
     if (tale.after == UINT32_MAX) {
         ck_assert_uint_eq(death_find_owned(&rig, TRAVELLER).leaving, 0);
         death_ticks(&rig, 10);
     }
-    check_entity(WEST, "s1", 6380, 0);
-    check_entity(EAST, "s1", 6420, 1);
+    judge_entity(&judge, WEST, "s1", 6380, 0);
+    judge_entity(&judge, EAST, "s1", 6420, 1);
     if (known) {
-        check_entity(TRAVELLER, "s2", 6405, 1);
+        judge_entity(&judge, TRAVELLER, "s2", 6405, 1);
     } else {
         struct death_found owned = death_find_owned(&rig, TRAVELLER);
         uint32_t leaf = quadkey_equal(owned.leaf, rig.map[0].leaf) ? 0 : 1;
-        check_entity(TRAVELLER, rig.games[0].done_ok == 2 ? "s2" : NULL, 0, leaf);
+        judge_entity(&judge, TRAVELLER, rig.games[0].done_ok == 2 ? "s2" : NULL, 0, leaf);
     }
-    check_games();
+    judge_games(&judge, 2);
     if (!known) check_departure();
     /* Word for a dead gateway is kept until its entities go; orphans stay for two seconds. */
-    for (uint32_t i = 0; i < CALM_TICKS && !all_calm(); i++) death_ticks(&rig, 1);
-    if (!all_calm()) COMPLAIN("it never gets calm");
+    for (uint32_t i = 0; i < CALM_TICKS && !death_calm(&rig); i++) death_ticks(&rig, 1);
+    if (!death_calm(&rig)) complain(&judge, "it never gets calm");
     death_close(&rig);
     return events;
 }
-
-/* The sanitizers make a run five times as long; they see the same code at every fifth point. */
-#ifdef __SANITIZE_ADDRESS__
-#define SPARSE 5u
-#else
-#define SPARSE 1u
-#endif
 
 /* Every victim at every point of the hand-off, its messages carried in that order. */
 static void matrix(const struct layout *layout, uint64_t seed, uint32_t stride)
 {
     const uint32_t victims[] = {
         layout->source, layout->destination, layout->source_standby, layout->destination_standby, COORDINATOR, GATEWAY};
-    faults = tales = 0;
+    judge.faults = tales = 0;
     struct tale quiet = {.layout = layout, .victim = SPARE, .after = UINT32_MAX, .seed = seed};
     uint32_t events = run(quiet);
     ck_assert_uint_gt(events, 40);
-    ck_assert_uint_eq(faults, 0);
+    ck_assert_uint_eq(judge.faults, 0);
     for (uint32_t v = 0; v < 6; v++) {
         bool again = false;
         for (uint32_t u = 0; u < v; u++) again |= victims[u] == victims[v];
@@ -286,14 +163,14 @@ static void matrix(const struct layout *layout, uint64_t seed, uint32_t stride)
             if (victims[v] == COORDINATOR && end != SLEEPS) continue;
             if (victims[v] == GATEWAY && end == SLEEPS) continue;
             for (uint32_t after = 0; after <= events; after += stride * SPARSE) {
-                run((struct tale){layout, victims[v], after, (enum end)end, seed});
+                run((struct tale){layout, victims[v], after, (enum death_end)end, seed});
             }
         }
     }
     printf("%s, order %llu: %u events, %u tales, %u faults\n", layout->name, (unsigned long long)seed, events, tales,
-           faults);
+           judge.faults);
     ck_assert_uint_gt(tales, 50 / SPARSE);
-    ck_assert_uint_eq(faults, 0);
+    ck_assert_uint_eq(judge.faults, 0);
 }
 
 START_TEST(a_death_at_any_point_between_two_standbys_loses_nothing)
